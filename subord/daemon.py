@@ -12,7 +12,7 @@ import os
 import signal
 import time
 from collections.abc import AsyncIterator, Mapping
-from contextlib import AbstractAsyncContextManager, ExitStack
+from contextlib import ExitStack
 from functools import partial
 from math import inf
 from pathlib import Path
@@ -57,7 +57,6 @@ from subord.core.state.context import GivenIdentity
 from subord.core.view import Position, RosterView, Snapshot, Why
 from subord.runtime.counters import Counters
 from subord.runtime.driver import Driver
-from subord.runtime.frames import Stream
 from subord.runtime.jobs.meter import PerformanceMeter
 from subord.runtime.log.event_log import EventLog
 from subord.runtime.log.logger import ASKED, Log
@@ -71,7 +70,6 @@ from subord.runtime.net.seeds import SeedList
 from subord.runtime.net.streams import Streams, streams_allowed
 from subord.runtime.net.transport import Transport
 from subord.runtime.orders.driver import OrderDriver
-from subord.runtime.orders.services import PING, ping
 from subord.runtime.security.credentials import Credentials, CredentialsError, limit_unraisable_log, protect_memory
 from subord.runtime.security.effects import Effects, is_strict
 from subord.runtime.security.gate import Gate
@@ -196,7 +194,7 @@ class Daemon:
         self._driver = Driver(node, transport, self.counters, self._observe)
         self.tracker = self._make_tracker(node, memory)
         self.counters.tables = lambda: self._sizes(sealer)
-        self.orders = self._make_orders(node)
+        self.orders = OrderDriver(node, self.counters, lambda address: self._streams.called(address))
         self._streams = self._make_streams(self._driver, sealer)
         self._seeds = SeedList(self.settings.network, self.position, self._tell_seeds, self._has_leader)
         self._edge = Edge(self._streams, chance, self._leader_address, self._driver.edge_closed)
@@ -265,13 +263,6 @@ class Daemon:
         tracker.on_documents.append(self._effects.follow)
         tracker.on_pins = lambda: self._driver.feed(Wakeup())
         return tracker
-
-    def _make_orders(self, node: Node) -> OrderDriver:
-        def called(peer: Position) -> AbstractAsyncContextManager[Stream | None]:
-            return self._streams.called(self.settings.network.address_text_of(peer))
-
-        readings = {PING: ping(lambda: len(node.uplink.path), lambda: self.orders.leader_round_trip_s)}
-        return OrderDriver(node, readings, self.counters, called)
 
     def _make_streams(self, driver: Driver, sealer: Sealer | None) -> Streams:
         return Streams(

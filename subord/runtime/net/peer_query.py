@@ -58,17 +58,12 @@ def unknown_topic(topic: str) -> bytes:
     return msgspec.json.encode(UnknownTopic(topic, __version__))
 
 
-def is_unknown_topic(answer: bytes) -> bool:
-    """Whether the daemon does not know the topic."""
-    return answer.startswith(_UNKNOWN_BEGINS)
-
-
 def understood(question: Question, answer: bytes | None) -> bytes | AskFailure:
     """The document, or the reason why there is none. `answer` None: the stream ended before it."""
     if answer is None:
         older = "" if question.topic in TOPICS_OF_0_1 else f": subord 0.1 does not know {question.topic}"
         return AskFailure(f"broke off its answer{older}", "broken_off")
-    if is_unknown_topic(answer):
+    if answer.startswith(_UNKNOWN_BEGINS):
         try:
             told = msgspec.json.decode(answer, type=UnknownTopic)
         except UNREADABLE:

@@ -4,8 +4,7 @@ A subordinate holds a stream to its leader. The kernel closes it when either pro
 a crash at once. Of two edges from one address the newer counts.
 
 The first frame states the purpose: `edge` stays open, `ask` is answered by one document. With a key, TLS precedes the
-first frame (security/tls.py). New key rings are documents of the carrier; peers of releases without it get them as
-text, at first and at each change, and no ring is taken from such text. The number of streams is bounded, and
+first frame (security/tls.py). edge_ends.py has what an edge carries. The number of streams is bounded, and
 connections that have not sent their first frame have bounds of their own.
 """
 
@@ -18,26 +17,21 @@ from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from math import inf
-from typing import Annotated, Literal
 
 import msgspec
 import trio
 
-from subord.core.carriage.engine.interface import Role
-from subord.core.carriage.exchange import FRAME_BYTES_MAX
 from subord.core.pacing.token_bucket import TokenBucket
 from subord.core.view import Position
 from subord.runtime.counters import Counters
-from subord.runtime.frames import Frames, Sender, Stream, frame
+from subord.runtime.frames import Frames, Stream, frame
 from subord.runtime.net.answer_places import PLACE_S_MAX, Places
 from subord.runtime.net.carrier import Carrier
-from subord.runtime.net.peer_query import AskFailure, Question, TimeBudget, Words, is_topic, understood, unknown_topic
+from subord.runtime.net.edge_ends import EdgeEnds, Opening
+from subord.runtime.net.peer_query import AskFailure, Question, is_topic, understood, unknown_topic
 from subord.runtime.orders.driver import OrderDriver
-from subord.runtime.orders.edge import EdgeOrders
-from subord.runtime.orders.link import is_of_orders
 from subord.runtime.security.key_ring import RunningKeyRing
 from subord.runtime.security.tls import TOO_SLOW, Tls, TlsError
-from subord.sealing.keys import Keyring, KeyringError, text_of
 from subord.wire.codec import UNREADABLE
 
 logger = logging.getLogger("subord")
@@ -54,20 +48,7 @@ FILES_SPARE = 100  # file descriptors for all other uses
 ORDERS = "orders"
 """The topic of a stream for orders (runtime/orders)."""
 OPENING_S_MAX = 3.0
-SPREAD_S = 1.0  # for the carrier to send a ring down before the edges under a removed key close
-CARRIES_S_MAX = 5.0  # until a leader that sends no frame of the carrier is of an older release
 KEEPALIVE_S = 120  # an edge carries no data, so without keepalive the end of a vanished host would go unnoticed
-
-
-class Opening(msgspec.Struct, frozen=True):
-    """First frame of every stream. Newer daemons may add fields and topics."""
-
-    purpose: Literal["edge", "ask"]
-    topic: Annotated[str, msgspec.Meta(max_length=32)] | None = None
-    words: Words = ()
-    budget_s: TimeBudget = 0.0
-    carries: bool = False  # an edge: the sender takes frames of the carrier
-    orders: bool = False  # an edge: the sender knows orders
 
 
 _opening_decoder = msgspec.msgpack.Decoder(Opening)
@@ -110,22 +91,17 @@ class Streams:
         self._edge_closed = edge_closed
         self._streams_max = streams_max
         self._pending_max = min(PENDING_MAX, max(PENDING_MIN, streams_max // 2))
-        self._key_ring = key_ring
         self._tls = tls
-        self._carrier = carrier
         self._orders = orders
         self._position_of = position_of
+        self._ends = EdgeEnds(counters, key_ring, carrier, orders, position_of)
         self._is_known = is_known
         self._handshakes = TokenBucket(HANDSHAKES_PER_S, trio.current_time())
         self._warned_at = -inf
         self._open = 0
         self._pending: Counter[str] = Counter()
         self._edges: dict[str, trio.CancelScope] = {}  # the newest of each address
-        self._ring_receivers: set[Sender] = set()  # edges, up and down, that receive new rings
-        self._ring_changed = trio.Event()
         self._places = Places(leader_address)
-        if key_ring is not None:
-            key_ring.taken.append(self._on_ring)
 
     # -- incoming streams -------------------------------------------------------------------------------
 
@@ -134,8 +110,7 @@ class Streams:
         listening.setblocking(False)
         listener = trio.SocketListener(trio.socket.from_stdlib_socket(listening))
         async with trio.open_nursery() as nursery:
-            if self._key_ring is not None:
-                nursery.start_soon(self._send_rings_forever, self._key_ring)
+            nursery.start_soon(self._ends.send_rings_forever, self._edges)
             await trio.serve_listeners(self._serve_counted, [listener])
 
     async def _serve_counted(self, stream: trio.SocketStream) -> None:
@@ -232,115 +207,10 @@ class Streams:
             self._edges[peer].cancel()
         with trio.CancelScope() as scope:
             self._edges[peer] = scope
-            await self._hold(peer, stream, frames, opening)
+            await self._ends.hold(peer, stream, frames, opening)
         if self._edges.get(peer) is scope:
             del self._edges[peer]
             self._edge_closed(peer)
-
-    # -- both sides of an edge ----------------------------------------------------------------------------
-
-    async def _hold(self, peer: str, stream: Stream, frames: Frames, opening: Opening | None) -> None:
-        """Return when the other side closes, or sends an invalid frame. `opening`: of a subordinate, which says
-        whether it takes frames of the carrier and of orders; None: a leader, which says so by sending one."""
-        sender, carrier, begun = Sender(stream), self._carrier, trio.Event()
-        carries = None if opening is None else opening.carries
-        async with trio.open_nursery() as nursery:
-            orders = self._orders_of(peer, sender, nursery, opening)
-            if carries and carrier is not None:
-                begun.set()
-                carrier.begin(sender, nursery)
-            elif self._key_ring is not None:
-                wait_s = CARRIES_S_MAX if carries is None and carrier is not None else 0.0
-                nursery.start_soon(self._begin_rings, sender, self._key_ring, begun, wait_s)
-            try:
-                with suppress(trio.BrokenResourceError, trio.ClosedResourceError):
-                    while (received := await frames.next(FRAME_BYTES_MAX)) is not None:
-                        if orders is not None and is_of_orders(received):
-                            if not orders.receive(received):
-                                self._counters.dropped["order_malformed"] += 1
-                                break
-                            continue
-                        if carrier is None or not carrier.is_frame(received):
-                            if not self._read_ring(received):
-                                break
-                            continue
-                        if not begun.is_set():
-                            begun.set()
-                            self._ring_receivers.discard(sender)
-                            carrier.begin(sender, nursery)
-                        if not await carrier.receive(sender, received):
-                            self._counters.dropped["carrier_malformed"] += 1
-                            break
-            finally:
-                self._ring_receivers.discard(sender)
-                if orders is not None:
-                    orders.end()
-            nursery.cancel_scope.cancel()
-
-    def _orders_of(
-        self, peer: str, sender: Sender, nursery: trio.Nursery, opening: Opening | None
-    ) -> EdgeOrders | None:
-        """The orders of an edge; None: there are none."""
-        position = self._position_of(peer)
-        if self._orders is None or position is None:
-            return None
-        role = Role.LEADER if opening is None else Role.SUBORDINATE
-        edge = EdgeOrders(self._orders, sender, position, role, nursery)
-        edge.begin(knows_orders=None if opening is None else opening.orders)
-        return edge
-
-    async def _begin_rings(
-        self, sender: Sender, key_ring: RunningKeyRing, carries: trio.Event, wait_s: float
-    ) -> None:
-        """Send the ring, unless the other side carries; from then on `sender` gets each new one."""
-        with trio.move_on_after(wait_s):
-            await carries.wait()
-            return
-        sent = None
-        while sent is not key_ring.ring:  # it may change during the send
-            sent = key_ring.ring
-            await self._send_ring(sender, sent)
-        if not carries.is_set():
-            self._ring_receivers.add(sender)
-
-    def _read_ring(self, received: bytes) -> bool:
-        """Count another key ring of the other side; False: it is invalid. Without a key there are none."""
-        if self._key_ring is None:
-            return True
-        try:
-            if self._key_ring.is_another(received.decode("ascii")):
-                self._counters.dropped["ring_unsigned"] += 1
-        except (KeyringError, UnicodeDecodeError):
-            self._counters.dropped["key_ring_malformed"] += 1
-            return False
-        return True
-
-    def _on_ring(self, _: Keyring) -> None:
-        self._ring_changed.set()
-
-    async def _send_rings_forever(self, key_ring: RunningKeyRing) -> None:
-        """Send each new ring to peers of older releases. If a key was removed, close the incoming edges, so that
-        their peers connect again with a valid key.
-
-        Outgoing edges stay open: their leaders close them. The caller notices the end of an edge after this node, so
-        its next beat proves that it lives.
-        """
-        known = key_ring.ring.keys.keys()
-        while True:
-            await self._ring_changed.wait()
-            self._ring_changed = trio.Event()
-            ring, receivers, incoming = key_ring.ring, tuple(self._ring_receivers), tuple(self._edges.values())
-            async with trio.open_nursery() as nursery:
-                for stream in receivers:
-                    nursery.start_soon(self._send_ring, stream, ring)
-            if known - ring.keys.keys():
-                await trio.sleep(SPREAD_S)
-                for scope in incoming:
-                    scope.cancel()
-            known = ring.keys.keys()
-
-    async def _send_ring(self, sender: Sender, ring: Keyring) -> None:
-        await sender.send(text_of(ring).encode())
 
     # -- outgoing streams ---------------------------------------------------------------------------------
 
@@ -350,9 +220,8 @@ class Streams:
             if stream is None:
                 return False
             with suppress(trio.BrokenResourceError, trio.ClosedResourceError):
-                ours = Opening("edge", carries=self._carrier is not None, orders=self._orders is not None)
-                await stream.send_all(frame(_encoder.encode(ours)))
-                await self._hold(leader, stream, Frames(stream), None)
+                await stream.send_all(frame(_encoder.encode(self._ends.opening)))
+                await self._ends.hold(leader, stream, Frames(stream), None)
         return True
 
     @asynccontextmanager

@@ -51,14 +51,13 @@ from subord.core.node import Node
 from subord.core.view import Position
 from subord.runtime.counters import Counters
 from subord.runtime.frames import Frames, Sender, Stream
-from subord.runtime.net.peer_query import is_unknown_topic
 from subord.runtime.orders.link import OrderLink, is_credit, is_of_orders
-from subord.runtime.orders.services import Readings
+from subord.runtime.orders.services import PING, Readings, ping
 
 logger = logging.getLogger("subord")
 CALLS_OF_ONE_MAX: Final = 16
 """Streams of their own that one peer has open to this node."""
-Called = Callable[[Position], AbstractAsyncContextManager[Stream | None]]
+Called = Callable[[str], AbstractAsyncContextManager[Stream | None]]
 
 
 class _Waiting:
@@ -70,14 +69,14 @@ class _Waiting:
 
 
 class OrderDriver:
-    """Runs the engine of one node. `called` opens a stream for orders to a node."""
+    """Runs the engine of one node. `called` opens a stream for orders to an address."""
 
-    def __init__(self, node: Node, readings: Readings, counters: Counters, called: Called) -> None:
+    def __init__(self, node: Node, counters: Counters, called: Called) -> None:
         self._node = node
-        self._readings = readings
+        self._readings: Readings = {PING: ping(lambda: len(node.uplink.path), lambda: self.leader_round_trip_s)}
         self._counters = counters
         self._called = called
-        self.engine = Engine(RosterTree(node), {name: Offered() for name in readings}, now=trio.current_time())
+        self.engine = Engine(RosterTree(node), {name: Offered() for name in self._readings}, now=trio.current_time())
         self._timer = trio.CancelScope(deadline=inf)
         self._links: dict[Link, OrderLink] = {}
         self._calls: dict[Link, trio.CancelScope] = {}
@@ -229,7 +228,7 @@ class OrderDriver:
         with trio.CancelScope() as scope:
             self._calls[action.link] = scope
             with suppress(trio.BrokenResourceError, trio.ClosedResourceError):
-                async with self._called(action.peer) as stream:
+                async with self._called(self._node.context.settings.network.address_text_of(action.peer)) as stream:
                     if stream is not None:
                         cause = await self._ask(action, stream)
         if self._calls.pop(action.link, None) is not None:  # else the engine has ended it
@@ -244,4 +243,4 @@ class OrderDriver:
             nursery.start_soon(link.send_forever)
             other = await self._read(link, Frames(stream))
             nursery.cancel_scope.cancel()
-        return OLDER if is_unknown_topic(other) else ""
+        return OLDER if other else ""  # such a release answers that it does not know the topic
