@@ -194,8 +194,9 @@ class Daemon:
         self._driver = Driver(node, transport, self.counters, self._observe)
         self.tracker = self._make_tracker(node, memory)
         self.counters.tables = lambda: self._sizes(sealer)
-        self.orders = OrderDriver(node, self.counters, lambda address: self._streams.called(address))
+        self.orders = OrderDriver(node, self.counters)
         self._streams = self._make_streams(self._driver, sealer)
+        self.orders.called = self._streams.called
         self._seeds = SeedList(self.settings.network, self.position, self._tell_seeds, self._has_leader)
         self._edge = Edge(self._streams, chance, self._leader_address, self._driver.edge_closed)
         self._notices = Notices(node, self.events, self._systemd, self.counters)

@@ -69,13 +69,14 @@ class _Waiting:
 
 
 class OrderDriver:
-    """Runs the engine of one node. `called` opens a stream for orders to an address."""
+    """Runs the engine of one node."""
 
-    def __init__(self, node: Node, counters: Counters, called: Called) -> None:
+    def __init__(self, node: Node, counters: Counters) -> None:
+        self.called: Called
+        """Opens a stream for orders to an address."""
         self._node = node
         self._readings: Readings = {PING: ping(lambda: len(node.uplink.path), lambda: self.leader_round_trip_s)}
         self._counters = counters
-        self._called = called
         self.engine = Engine(RosterTree(node), {name: Offered() for name in self._readings}, now=trio.current_time())
         self._timer = trio.CancelScope(deadline=inf)
         self._links: dict[Link, OrderLink] = {}
@@ -228,7 +229,7 @@ class OrderDriver:
         with trio.CancelScope() as scope:
             self._calls[action.link] = scope
             with suppress(trio.BrokenResourceError, trio.ClosedResourceError):
-                async with self._called(self._node.context.settings.network.address_text_of(action.peer)) as stream:
+                async with self.called(self._node.context.settings.network.address_text_of(action.peer)) as stream:
                     if stream is not None:
                         cause = await self._ask(action, stream)
         if self._calls.pop(action.link, None) is not None:  # else the engine has ended it
