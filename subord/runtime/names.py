@@ -63,6 +63,10 @@ class ResolvedNames:
         self._lock = Lock()
         self._slow_until = 0.0
 
+    def __len__(self) -> int:
+        """Number of addresses whose name, or lack of one, is known."""
+        return len(self._known)
+
     async def of(self, addresses: Iterable[str], own: str = "") -> dict[str, str]:
         """The names that are known, after at most WAIT_S. `own`: the one of `addresses` that is this node's."""
         wanted = list(dict.fromkeys(addresses))[:NAMES_MAX]

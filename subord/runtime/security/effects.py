@@ -61,6 +61,10 @@ class Effects:
         peers.is_revoked = lambda key: key in membership.revocations.node_keys
         peers.on_uncertified = self._refuse
 
+    def sizes(self) -> dict[str, int]:
+        """Entries by table, those of the verifier among them."""
+        return {**self._operators.sizes(), "keys_refused": len(self._refused)}
+
     def follow(self, documents: Iterable[Document]) -> None:
         """Take what is new."""
         self._operators.revoke(self._membership.revocations.operators)

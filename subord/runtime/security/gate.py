@@ -46,6 +46,10 @@ class Gate:
         self._wall = wall
         self._said: BoundedMap[tuple[str, str], float] = BoundedMap(SAID_MAX)
 
+    def sizes(self) -> dict[str, int]:
+        """Entries by table."""
+        return {"orders_logged": len(self._said)}
+
     async def judge(self, document: Document) -> Verdict:
         """Whether the order counts at this node."""
         namespace = namespace_for(document.name)
