@@ -1080,8 +1080,9 @@ answer = connection.getresponse()
 print(answer.status, answer.read().decode())
 """
 TABLES = {
-    "documents", "duplicates", "events", "identities", "keys_refused", "names", "orders_logged", "pins", "probes_out",
-    "problems", "register_runs", "seal_rings", "sealed_listeners", "sealed_peers", "verdicts", "wire_versions",
+    "documents", "duplicates", "events", "false_signers", "identities", "keys_refused", "names", "orders_logged",
+    "pins", "probes_out", "problems", "register_runs", "seal_rings", "sealed_listeners", "sealed_peers", "verdicts",
+    "wire_versions",
 }  # fmt: skip
 """Outside the core, which shows its own (tests/core/test_snapshots.py)."""
 
