@@ -173,6 +173,19 @@ async def test_what_ssh_keygen_does_not_verify_is_not_accepted(signers: Signers)
     assert (await judge.verify(ORDER, signature, MEMBERS, AT_MS)).word == "not_permitted"
 
 
+async def test_a_principal_of_a_later_line_of_the_key_can_be_revoked(signers: Signers) -> None:
+    """ssh-keygen names the principals of the first line alone."""
+    judge = Operators(str(signers.write("alice {alice}", "admin {alice}", "bob {bob}")))
+    signed = {each: signers.sign(each, ORDER) for each in ("alice", "bob")}
+    assert (await judge.verify(ORDER, signed["alice"], MEMBERS, AT_MS)).word == ""
+    judge.revoke(["admin"])
+    assert judge.revoked_keys() == {signers.fingerprint("alice")}
+    assert (await judge.verify(ORDER, signed["alice"], MEMBERS, AT_MS)).word == "revoked"
+    assert (await judge.verify(ORDER, signed["bob"], MEMBERS, AT_MS)).word == ""
+    signers.file.unlink()
+    assert judge.revoked_keys() == frozenset()
+
+
 # -- bounds ---------------------------------------------------------------------------------------------------------
 
 

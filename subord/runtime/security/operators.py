@@ -23,7 +23,8 @@ import trio
 from subord.core.carriage.orders import Verdict
 from subord.core.pacing.token_bucket import TokenBucket
 from subord.core.tables import BoundedMap
-from subord.runtime.security.operators_file import DEFAULT, OperatorsFile, opened
+from subord.runtime.security import allowed_signers
+from subord.runtime.security.operators_file import DEFAULT, OperatorsFile, opened, read
 from subord.runtime.security.sshsig import PublicKey, SshsigError, signature_of
 
 logger = logging.getLogger("subord")
@@ -94,6 +95,16 @@ class Operators:
             self._revoked = frozenset(names)
             self._verdicts.clear()
 
+    def revoked_keys(self) -> frozenset[str]:
+        """The fingerprints of the keys that the operators file gives to a revoked principal."""
+        if not self._revoked:
+            return frozenset()
+        with opened(self.path) as file:
+            return frozenset() if file.word else self._keys_of_revoked(file)
+
+    def _keys_of_revoked(self, file: OperatorsFile) -> frozenset[str]:
+        return allowed_signers.keys_of(allowed_signers.parse(read(file)), self._revoked)
+
     def sizes(self) -> dict[str, int]:
         """Entries by table."""
         return {"verdicts": len(self._verdicts), "false_signers": len(self._false_until)}
@@ -159,6 +170,8 @@ class Operators:
         except _RefusedError as error:
             return Verdict(error.word, fingerprint=key.fingerprint if key else "")
         is_revoked = not self._revoked.isdisjoint((key.fingerprint, *principals))
+        # ssh-keygen says only the principals of the first line with the key.
+        is_revoked = is_revoked or (bool(self._revoked) and key.fingerprint in self._keys_of_revoked(file))
         return Verdict("revoked" if is_revoked else "", principals[0], key.fingerprint)
 
     async def _principals(self, order: _Order, key: PublicKey, at_ms: int) -> list[str]:
