@@ -1,6 +1,6 @@
 """Members that lie, among real daemons: one lab for all lies, each told by another node, one after the other.
 
-Each test looks at what honest nodes show: the tree at the root, and whom `subord errors` names.
+Each test looks at what honest nodes show: the tree at the root, and the nodes that `subord errors` names.
 """
 
 import json
@@ -69,7 +69,7 @@ def listed(lab, position=1):
 
 
 def accused(lab, words):
-    """Whom `subord errors` names, in lines with these words."""
+    """The nodes that `subord errors` names, in lines with these words."""
     told = ask(lab, 1, "errors", *PATIENT)["problems"]
     return {address for each in told if words in each["text"] for address in each["addresses"]}
 

@@ -158,7 +158,7 @@ STRANGERS = {  # what is written instead into the configuration, and the reasons
 }
 
 
-def test_other_settings_are_refused_on_both_sides_and_nobody_else_is_disturbed(raise_lab):
+def test_other_settings_are_refused_on_both_sides_and_no_other_node_is_disturbed(raise_lab):
     lab = raise_lab(nodes=9, fanout=2)
     for position, (old, new, _, _) in STRANGERS.items():
         config = lab.directory.node(position) / "config.toml"

@@ -177,8 +177,8 @@ async def test_a_burst_is_received_in_portions(ours: UdpSocket, peer: socket.soc
 
 
 async def test_port_unreachable_is_reported(ours: UdpSocket, address: str, counters: Counters) -> None:
-    nobody = free_port(address)
-    ours.send(b"anybody there?", address, nobody)
+    unused = free_port(address)
+    ours.send(b"is a node there?", address, unused)
     await readable(ours)
     assert list(ours.received()) == []
     assert ours.has_returns
@@ -191,7 +191,7 @@ async def test_port_unreachable_is_reported(ours: UdpSocket, address: str, count
 async def test_an_icmp_error_does_not_lose_the_next_datagram(
     ours: UdpSocket, peer: socket.socket, address: str, counters: Counters
 ) -> None:
-    ours.send(b"anybody there?", address, free_port(address))
+    ours.send(b"is a node there?", address, free_port(address))
     await readable(ours)  # the return has arrived, and the next call on the socket will report it
     ours.send(b"hello", address, peer.getsockname()[1])
     assert peer.recv(16) == b"hello"
