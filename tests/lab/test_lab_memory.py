@@ -5,12 +5,9 @@ from __future__ import annotations
 import json
 import re
 import signal
-import subprocess
-import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
-from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -20,9 +17,10 @@ from netlab.peers.page_reader import PageReader
 
 from subord.client.daemon import _exchange
 
+from .lab_helpers import command, settled
+
 pytestmark = pytest.mark.lab
 
-SUBORD = str(Path(sys.executable).with_name("subord"))
 NODES = 12
 EVENTS = 4
 ALIKE_S_MAX = 90.0  # a root waits half a minute for nodes that it expects, and digests are compared once a minute
@@ -197,19 +195,14 @@ class Orders:
         self.down -= away
 
     def command(self, position: int, *words: str) -> str:
-        done = self._run(position, *words)
+        done = command(self.lab, position, *words)
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 
     def said(self, position: int, *words: str) -> str:
         """The output of a command that may find problems."""
-        done = self._run(position, *words)
+        done = command(self.lab, position, *words)
         return done.stdout + done.stderr
-
-    def _run(self, position: int, *words: str) -> subprocess.CompletedProcess[str]:
-        command = [SUBORD, *words, "--socket", str(self.lab.control_socket(position))]
-        env = self.lab.environment
-        return subprocess.run(command, env=env, capture_output=True, text=True, timeout=60, check=False)
 
     def answers(self) -> dict[int, Any]:
         """By node: (is it complete, the addresses that are up, those that are down)."""
@@ -233,9 +226,7 @@ class Orders:
 
 @pytest.fixture(scope="module")
 def lab() -> Iterator[Lab]:
-    with Lab(nodes=NODES, fanout=3, timing="lab") as lab:
-        lab.start_all()
-        lab.wait_stable(KNOWN_S_MAX)
+    with settled(KNOWN_S_MAX, nodes=NODES, fanout=3, timing="lab") as lab:
         yield lab
 
 
