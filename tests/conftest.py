@@ -13,7 +13,7 @@ from hypothesis import settings
 
 
 def pytest_configure() -> None:
-    """Who is started in the background has SIGINT ignored, and so has what it starts; but Ctrl-C is tested, too."""
+    """A process in the background ignores SIGINT, and so do its children; but Ctrl-C is tested, too."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 

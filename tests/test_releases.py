@@ -64,7 +64,7 @@ def values(shape: Any, forms: dict[str, Any]) -> set[str]:
 
 
 def complaints(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
-    """What somebody who reads by `old` would miss in documents by `new`, or the other way round."""
+    """What a reader by `old` would miss in documents by `new`, or the other way round."""
     found = []
     for name, form in old.items():
         if name not in new:

@@ -1,4 +1,4 @@
-"""Bytes and messages: what goes out comes in again, and what comes in from anybody can do no harm (section 6)."""
+"""Bytes and messages: what goes out comes in again, and what comes in from any host can do no harm (section 6)."""
 
 from __future__ import annotations
 
@@ -372,7 +372,7 @@ def test_later_neighbours_may_append_fields() -> None:
     assert decode(packed(6, 1, 2, "something new")) == Back(1, 2)
 
 
-# -- what comes from anybody ----------------------------------------------------------------------------------------
+# -- what comes from any host ----------------------------------------------------------------------------------------
 
 
 def claims(prefix: bytes, tail: bytes = b"") -> bytes:

@@ -1,4 +1,4 @@
-"""Orders through the control socket: what is prepared, who may, and what is taken."""
+"""Orders through the control socket: what is prepared, for which users, and what is taken."""
 
 from __future__ import annotations
 

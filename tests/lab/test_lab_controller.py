@@ -59,7 +59,7 @@ def test_a_release_that_the_lab_has_not_is_refused():
 
 
 def test_what_the_kernel_refuses_is_answered():
-    """Or whoever asked would hear us hang up, and the whole lab would be gone."""
+    """Or the asking process would see the end of the connection, and the whole lab would be gone."""
 
     def refuse():
         raise NetlinkError(16, "busy")

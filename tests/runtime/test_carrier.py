@@ -112,6 +112,9 @@ async def test_changes_go_both_ways_at_once(joined: Joined) -> None:
     await until(lambda: held.by_name == {"forget/a": document}, "a document")
     assert subordinate.tracker.membership.signers == {"forget/a": ("ann", "SHA256:ann")}
     assert subordinate.counters.orders_accepted == {"members": 1}
+    give(subordinate, said(subordinate, "b"))
+    await until(lambda: len(leader.tracker.membership.documents) == 2, "a document of below")
+    assert (leader.verifier.sources, subordinate.verifier.sources) == ({SUBORDINATE}, {LEADER})
 
 
 async def test_a_document_that_the_gate_refuses_does_not_enter_and_the_edge_stays(joined: Joined) -> None:
@@ -183,7 +186,7 @@ async def test_a_frame_without_news_wakes_its_own_edge_alone(joined: Joined) -> 
     carrier = leader.streams._carrier
     assert carrier is not None
     (edge,) = carrier._wakes
-    other = Sender(edge._stream)  # an edge of its own to the carrier
+    other = Sender(edge._stream, edge.peer)  # an edge of its own to the carrier
     carrier._wakes[other] = wake = trio.Event()
     carrier._exchange.opened(edge)
     digests = carrier._exchange.next_frame(edge, trio.current_time())
