@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from netlab.errors import LabError
 from netlab.lab import Lab
-from releases import PREVIOUS, WHEEL
+from releases import PREVIOUS, wheel_of
 
 import subord
 from subord.client import daemon
@@ -27,6 +27,7 @@ from .lab_helpers import run_lab
 
 pytestmark = pytest.mark.lab
 
+WHEEL = wheel_of(PREVIOUS)
 NODES = 20
 OLD = [position for position in range(1, NODES + 1) if position % 4 in (1, 2)]
 SETTLED_S_MAX = 30.0
