@@ -17,14 +17,22 @@ import subord
 from subord.api.models import document, fields, members
 from subord.config.load import load
 from subord.core.address.network import Network
+from subord.core.carriage.documents import NEVER_MS, Document, Documents
 from subord.core.events import Neighbourhood
+from subord.core.identity.pins import Pin, Pins
+from subord.core.members.journal import Event
+from subord.core.members.membership import DOCUMENTS, EVENTS, KEYS, REGISTER, Membership
+from subord.core.members.register import Record, Register, Run, State
 from subord.core.messages import Terms
 from subord.core.settings import Settings
+from subord.runtime.state.memory import Memory
 from subord.runtime.state.store import FILE_NAME, Store
 from subord.sealing.keyfile import Kept, read_kept, write_kept
 from subord.sealing.keys import key_of, keyring_of
 
-TERMS = Terms.of(Settings(network=Network.parse("10.0.0.0/24"), fanout=2))
+SETTINGS = Settings(network=Network.parse("10.0.0.0/24"), fanout=2)
+TERMS = Terms.of(SETTINGS)
+ORDER = Document("strict/on", 1, 5, NEVER_MS, b"\xc3", b"signature")
 KNOWN = Neighbourhood(1234567, 2, (2, 3, 1), (4,), 77)
 
 
@@ -228,7 +236,42 @@ def test_a_file_of_another_format_is_left_alone_until_there_is_something_to_writ
     assert json.loads(file.read_text())["format"] == 1
 
 
-KEYS = """
+SIZE = 254
+RUNS = [Run(1, 3, Record(5, State.UP)), Run(4, 4, Record(6, State.DOWN, 7, 2))]
+
+MEMBERS = """
+import sys, trio
+from subord.core.address.network import Network
+from subord.core.members.register import Record, Run, State
+from subord.core.settings import Settings
+from subord.runtime.state.memory import Memory
+memory = Memory(sys.argv[1], Settings(network=Network.parse("10.0.0.0/24"), fanout=2))
+print(len(memory.membership.register), *memory.membership.register.positions(State.DOWN))
+memory.membership.exchange.spread("members", [Run(5, 5, Record(8, State.DOWN))])
+memory.change()
+assert trio.run(memory.save)
+"""
+
+
+async def test_the_members_on_disk_survive_an_upgrade_and_the_way_back(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """0.1 has no such file. Orders and pinned keys are of no use to 0.2, which drops them."""
+    memory = Memory(str(tmp_path), SETTINGS)
+    memory.membership.exchange.spread(REGISTER, RUNS)
+    memory.membership.exchange.spread(DOCUMENTS, [ORDER])
+    memory.membership.exchange.spread(KEYS, [Pin(1, 5, bytes(32))])
+    memory.change()
+    assert await memory.save()
+    assert in_release("0.2.0", MEMBERS, "", str(tmp_path)).split() == ["2", "4"]
+    found = Memory(str(tmp_path), SETTINGS).membership
+    assert (found.register.positions(State.DOWN), found.register.positions(State.UP)) == ([4, 5], [1, 2, 3])
+    assert found.pins is not None
+    assert (len(found.documents), len(found.pins)) == (0, 0)
+    assert caplog.messages == []
+
+
+KEYRING = """
 import sys
 from subord.sealing.keyfile import read_kept, write_kept
 kept = read_kept(sys.argv[1])
@@ -240,5 +283,49 @@ write_kept(sys.argv[1], kept._replace(ring=kept.ring._replace(revision=kept.ring
 def test_the_keys_on_disk_survive_an_upgrade_and_the_way_back(release: str, tmp_path: Path) -> None:
     ring = keyring_of(key_of(bytes(32)), [key_of(bytes([1] * 32))], revision=3)
     write_kept(str(tmp_path / "keyring"), Kept(ring, "abc"))
-    in_release(release, KEYS, "", str(tmp_path / "keyring"))
+    in_release(release, KEYRING, "", str(tmp_path / "keyring"))
     assert read_kept(str(tmp_path / "keyring")) == Kept(ring._replace(revision=4), "abc")
+
+
+# -- frames of the carrier -----------------------------------------------------------------------------------------
+
+CARRIER = """
+import sys
+from subord.core.carriage.documents import Document, Documents
+from subord.core.members.membership import Membership
+from subord.core.members.register import Record, Register, Run, State
+membership, now_ms = Membership(Register(254), Documents()), int(sys.argv[1])
+exchange = membership.exchange
+exchange.opened("edge")
+print(*[exchange.received("edge", bytes.fromhex(line), 0.0, now_ms) for line in sys.stdin])
+print(membership.register.positions(State.DOWN), len(membership.documents))
+exchange.spread("members", [Run(5, 5, Record(8, State.DOWN))])
+exchange.spread("documents", [Document("maintain/a", 1, now_ms + 9999, b"\\x90")])
+while (data := exchange.next_frame("edge", 0.0)) is not None:
+    print(data.hex())
+"""
+
+
+def test_what_travels_along_edges_ends_none_of_them() -> None:
+    """0.1 takes none of it; 0.2 has a register of the same form, and documents of another one."""
+    now_ms = 1_800_000_000_000
+    ours = Membership(Register(SIZE), Documents(), pins=Pins(SIZE))
+    ours.exchange.opened("edge")
+    ours.exchange.spread(REGISTER, RUNS)
+    ours.exchange.spread(DOCUMENTS, [ORDER])
+    ours.exchange.spread(KEYS, [Pin(1, 5, bytes(32))])
+    ours.exchange.spread(EVENTS, [Event(now_ms, 1, 1, "joined", 4).item])
+    frames = list(iter(lambda: ours.exchange.next_frame("edge", 0.0), None))
+    assert len(frames) == 5
+    told = "".join(f"{each.hex()}\n" for each in frames)
+    taken, held, *theirs = in_release("0.2.0", CARRIER, told, str(now_ms)).splitlines()
+    assert (taken, held) == ("True True True True True", "[4] 0")
+    assert len(theirs) >= 3
+    for line in theirs:
+        received = ours.exchange.read("edge", bytes.fromhex(line), 0.0, now_ms)
+        assert received is not None
+        assert ours.to_judge(received) == []
+        ours.take("edge", received, [])
+    assert ours.register.positions(State.DOWN) == [4, 5]
+    assert set(ours.documents.by_name) == {"strict/on"}
+    assert ours.exchange.has("edge", DOCUMENTS) is False, "so the key ring goes there as text"
