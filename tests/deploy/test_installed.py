@@ -16,7 +16,7 @@ from zipfile import ZipFile
 
 import pytest
 from clean_machine import Machine, until
-from releases import PREVIOUS, WHEEL
+from releases import PREVIOUS, wheel_of
 
 import subord
 
@@ -301,7 +301,7 @@ def previous(package: Path, machine: Machine) -> str:
 
     def replace(there: Path) -> None:
         shutil.rmtree(there)
-        with ZipFile(WHEEL) as wheel:
+        with ZipFile(wheel_of(PREVIOUS)) as wheel:
             wheel.extractall(there.parent, [name for name in wheel.namelist() if name.startswith("subord/")])
 
     repacked(package, PREVIOUS, replace, machine.root / "previous.deb")

@@ -292,6 +292,6 @@ async def test_the_rename_is_on_the_disk_too(tmp_path: Path, monkeypatch: pytest
 
 def test_a_file_of_another_format_is_not_used(tmp_path: Path) -> None:
     content = Register(10, runs_of([1], UP))
-    saved = (1, msgspec.to_builtins(Terms.of(SETTINGS)), content.encode(content.items()), b"\x90")
+    saved = (2, msgspec.to_builtins(Terms.of(SETTINGS)), content.encode(content.items()), b"\x90")
     (tmp_path / FILE_NAME).write_bytes(msgspec.msgpack.encode(saved))
     assert len(Memory(str(tmp_path), SETTINGS).membership.register) == 0

@@ -9,6 +9,7 @@ from __future__ import annotations
 import trio
 
 from subord.core.carriage.exchange import FIRST_BYTE_MIN
+from subord.core.members.membership import DOCUMENTS
 from subord.runtime.frames import Sender
 from subord.runtime.state.tracker import Tracker
 
@@ -33,6 +34,10 @@ class Carrier:
         if edge in self._wakes:
             self._wakes[edge].set()  # an answer may be due; all edges are woken by a change alone
         return is_valid
+
+    def has_documents(self, edge: Sender) -> bool:
+        """Whether the other end is known to take documents."""
+        return bool(self._exchange.has(edge, DOCUMENTS))
 
     def _wake_all(self) -> None:
         for wake in self._wakes.values():

@@ -4,7 +4,7 @@ A subordinate holds a stream to its leader. The kernel closes it when either pro
 a crash at once. Of two edges from one address the newer counts.
 
 The first frame states the purpose: `edge` stays open, `ask` is answered by one document. With a key, TLS precedes the
-first frame (security/tls.py). New key rings are documents of the carrier; peers of releases without it get them as
+first frame (security/tls.py). New key rings are documents of the carrier; peers of releases without them get rings as
 text, at first and at each change, and no ring is taken from such text. The number of streams is bounded, and
 connections that have not sent their first frame have bounds of their own.
 """
@@ -48,7 +48,7 @@ HANDSHAKES_PER_S = 100.0  # with peers whose datagrams have not shown the key; e
 FILES_SPARE = 100  # file descriptors for all other uses
 OPENING_S_MAX = 3.0
 SPREAD_S = 1.0  # for the carrier to send a ring down before the edges under a removed key close
-CARRIES_S_MAX = 5.0  # until a leader that sends no frame of the carrier is of an older release
+DOCUMENTS_S_MAX = 5.0  # until a peer that has not shown to take documents is of an older release
 KEEPALIVE_S = 120  # an edge carries no data, so without keepalive the end of a vanished host would go unnoticed
 
 
@@ -228,42 +228,43 @@ class Streams:
     async def _hold(self, peer: str, stream: Stream, frames: Frames, *, carries: bool | None) -> None:
         """Return when the other side closes, or sends an invalid frame. `carries`: the other side takes frames of the
         carrier; None: it says so by sending one, as a leader does to a subordinate that takes them."""
-        sender, carrier, begun = Sender(stream, peer), self._carrier, trio.Event()
+        sender, carrier, has_documents = Sender(stream, peer), self._carrier, trio.Event()
         async with trio.open_nursery() as nursery:
             if carries and carrier is not None:
-                begun.set()
                 carrier.begin(sender, nursery)
-            elif self._key_ring is not None:
-                wait_s = CARRIES_S_MAX if carries is None and carrier is not None else 0.0
-                nursery.start_soon(self._begin_rings, sender, self._key_ring, begun, wait_s)
+            if self._key_ring is not None:
+                wait_s = 0.0 if carries is False or carrier is None else DOCUMENTS_S_MAX
+                nursery.start_soon(self._begin_rings, sender, self._key_ring, has_documents, wait_s)
             with suppress(trio.BrokenResourceError, trio.ClosedResourceError):
                 while (received := await frames.next(FRAME_BYTES_MAX)) is not None:
                     if carrier is None or not carrier.is_frame(received):
                         if not self._read_ring(received):
                             break
                         continue
-                    if not begun.is_set():
-                        begun.set()
-                        self._ring_receivers.discard(sender)
+                    if not carries:
+                        carries = True
                         carrier.begin(sender, nursery)
                     if not await carrier.receive(sender, received):
                         self._counters.dropped["carrier_malformed"] += 1
                         break
+                    if carrier.has_documents(sender):
+                        has_documents.set()
+                        self._ring_receivers.discard(sender)
             self._ring_receivers.discard(sender)
             nursery.cancel_scope.cancel()
 
     async def _begin_rings(
-        self, sender: Sender, key_ring: RunningKeyRing, carries: trio.Event, wait_s: float
+        self, sender: Sender, key_ring: RunningKeyRing, has_documents: trio.Event, wait_s: float
     ) -> None:
-        """Send the ring, unless the other side carries; from then on `sender` gets each new one."""
+        """Send the ring, unless the other side takes documents; from then on `sender` gets each new one."""
         with trio.move_on_after(wait_s):
-            await carries.wait()
+            await has_documents.wait()
             return
         sent = None
         while sent is not key_ring.ring:  # it may change during the send
             sent = key_ring.ring
             await self._send_ring(sender, sent)
-        if not carries.is_set():
+        if not has_documents.is_set():
             self._ring_receivers.add(sender)
 
     def _read_ring(self, received: bytes) -> bool:
