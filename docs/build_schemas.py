@@ -93,7 +93,7 @@ class DryRun(document.Document, frozen=True, kw_only=True):
 
 
 class Revoked(document.Document, frozen=True, kw_only=True):
-    """What was revoked, or (`revoked` false) is no longer. `principal`: the operator who signed."""
+    """What was revoked, or (`revoked` false) is no longer. `principal`: the operator that signed."""
 
     kind: Literal["operator", "node"]
     what: str
@@ -102,7 +102,7 @@ class Revoked(document.Document, frozen=True, kw_only=True):
 
 
 class Strict(document.Document, frozen=True, kw_only=True):
-    """Whether nodes without identity are refused from now on. `principal`: the operator who signed."""
+    """Whether nodes without identity are refused from now on. `principal`: the operator that signed."""
 
     strict: bool
     principal: str

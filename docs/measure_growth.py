@@ -60,11 +60,16 @@ def main(words: list[str]) -> int:
     document: dict[str, Any] = {**about(), "order": given.order, "runs": []}
     for start in starts:
         row = _apart(start)
-        document["runs"].append(row)
-        print(text_of(row), flush=True)
-        if given.json is not None:
-            given.json.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+        add_row(document, row, text_of(row), given.json)
     return 0
+
+
+def add_row(document: dict[str, Any], row: dict[str, Any], text: str, path: Path | None) -> None:
+    """Print a row and write the document with it: an interrupted run keeps its rows."""
+    document["runs"].append(row)
+    print(text, flush=True)
+    if path is not None:
+        path.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
 
 
 def _options(words: list[str]) -> argparse.Namespace:

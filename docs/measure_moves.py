@@ -13,7 +13,6 @@ interrupted run has all layouts with fewer seeds.
 from __future__ import annotations
 
 import argparse
-import json
 import multiprocessing
 import statistics
 import sys
@@ -43,10 +42,7 @@ def main(words: list[str]) -> int:
     document: dict[str, Any] = {**about(given), "runs": []}
     with multiprocessing.get_context("spawn").Pool(given.jobs) as pool:
         for row in pool.imap(row_of, cases):
-            document["runs"].append(row)
-            print(text_of(row), flush=True)
-            if given.json is not None:
-                given.json.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+            measure_growth.add_row(document, row, text_of(row), given.json)
     return 0
 
 

@@ -24,10 +24,8 @@ def run(words: list[str], description: str, measures: Mapping[str, Measure], see
     document: dict[str, Any] = {**measure_growth.about(), "seeds": given.seeds, **about, "runs": []}
     for what in given.only or measures:
         for row in measures[what](given.seeds):
-            document["runs"].append({"what": what, **row})
-            print(json.dumps(document["runs"][-1]), flush=True)
-            if given.json is not None:
-                given.json.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+            named = {"what": what, **row}
+            measure_growth.add_row(document, named, json.dumps(named), given.json)
     return 0
 
 

@@ -295,8 +295,11 @@ class Daemon:
             nursery.start_soon(serve_web, web_app(self, control), self._web_listener)
 
     def _sizes(self, sealer: Sealer | None) -> dict[str, int]:
+        """The entries of every table outside the core that can grow; core/snapshots.py has the others."""
         sealing = {} if sealer is None else sealer.sizes()
-        return {**self._driver.sizes(), **self.tracker.membership.sizes(), **sealing, "identities": len(self.peers)}
+        secured = {**sealing, **self.gate.sizes(), **self._effects.sizes(), "identities": len(self.peers)}
+        shown = {"problems": len(self.counters.problems), "names": len(self.resolved_names)}
+        return {**self._driver.sizes(), **self.tracker.membership.sizes(), **secured, **shown}
 
     @property
     def names(self) -> Mapping[str, str]:

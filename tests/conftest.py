@@ -13,7 +13,7 @@ from hypothesis import settings
 
 
 def pytest_configure() -> None:
-    """Who is started in the background has SIGINT ignored, and so has what it starts; but Ctrl-C is tested, too."""
+    """A process in the background ignores SIGINT, and so do its children; but Ctrl-C is tested, too."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -80,6 +80,17 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items.sort(key=lambda item: (order_of(group_of(item)), not is_any(item, ("lab",))))
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """What only computes gives way to real daemons, whose timers are those of a machine with time to spare."""
+    if os.geteuid() == 0:  # another user cannot take the priority back
+        computes = item.path.parent.name in COMPUTING or item.path.name in COMPUTING
+        os.setpriority(os.PRIO_PROCESS, 0, COMPUTING_NICE if computes else 0)
+
+
+COMPUTING = ("core", "sim", "fuzz", "transcripts", "test_mutations.py", "test_mutants.py", "test_stock_debian.py")
+"""Folders and files of tests that start no daemon, or wait for it with patience."""
+COMPUTING_NICE = 10
 FOLDERS = ("deploy", "browser")
 """Folders of tests/ whose tests are marked with the name of the folder."""
 FIRST = ("lab", "deploy", "test_stock_debian.py", "test_campaign.py", "test_mutations.py")

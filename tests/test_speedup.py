@@ -16,7 +16,7 @@ from subord.client.amdahl import NODES_MAX, Program, best_nodes, fault_of, speed
 @over(
     ("program", "nodes", "expected"),
     [
-        (Program(0, 0, 0), 7, 7),  # all can be shared, and nobody talks
+        (Program(0, 0, 0), 7, 7),  # all can be shared, and no node talks
         (Program(1, 0, 0), 7, 1),  # nothing can be shared: so alpha is the serial portion
         (Program(0.5, 0, 0), 2, 2 / 1.5),  # Amdahl
         (Program(0, 1, 1), 1, 0.5),

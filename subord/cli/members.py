@@ -160,7 +160,7 @@ def table(
 
 
 def summary(members: list[Document]) -> str:
-    """One line: "11 members: 9 live, 1 missing, 1 gone"."""
+    """One line: "11 members: 9 live, 2 down"."""
     counted = Counter(each["standing"] for each in members)
     parts = [f"{counted[word]} {word}" for word in STANDINGS if counted[word] and word not in DOWN]
     down, maintained = (

@@ -1,9 +1,10 @@
 """Names instead of addresses in what people read.
 
-In: the host list as the daemon read it, /etc/hosts, what the daemon's resolver knows of the members, and with
-`--names` also the network's resolver. Out: names by address, and documents with names. The daemon keeps the names and
-answers in a moment even if the resolver hangs; only `--names` makes a command itself ask, once and for at most two
-seconds. What programs read (`--json`, `--dot`, `--fold`, `--list`) has addresses unless `--names` is given.
+In: the host list as the daemon read it, /etc/hosts, what the daemon's resolver knows of the members, the host name of
+the asked node, and with `--names` also the network's resolver. Out: names by address, and documents with names. The
+daemon keeps the names and answers in a moment even if the resolver hangs; only `--names` makes a command itself ask,
+once and for at most two seconds. What programs read (`--json`, `--dot`, `--fold`, `--list`) has
+addresses unless `--names` is given.
 """
 
 from __future__ import annotations
@@ -38,12 +39,18 @@ def names_for(arguments: argparse.Namespace, *documents: Any) -> dict[str, str]:
 
 
 def known_names(arguments: argparse.Namespace) -> dict[str, str]:
-    """Names by address: of the host list, else of /etc/hosts, else of the daemon's resolver. Asks no other node."""
+    """Names by address: of the host list, else of /etc/hosts, else of the daemon's resolver, and for the asked node
+    itself at last its own host name. Asks no other node.
+    """
     listed, resolved = _of_daemon(arguments)
     names: dict[str, str] = {}
     for address, each in hosts_file():
         names.setdefault(address, each[0])
-    return {address: name for address, name in resolved.items() if _NAME.fullmatch(name)} | names | listed
+    names |= listed
+    taken = set(names.values())  # one name for two addresses would mislead
+    return {
+        address: each for address, each in resolved.items() if _NAME.fullmatch(each) and each not in taken
+    } | names
 
 
 def listed_names(arguments: argparse.Namespace) -> dict[str, str]:

@@ -79,7 +79,12 @@ class Driver:
 
     def sizes(self) -> dict[str, int]:
         """Number of entries by table, outside the core."""
-        return {"probes_out": len(self._probing), "wire_versions": len(self._transport.peer_versions)}
+        probes, transport = len(self._probing), self._transport
+        return {
+            "probes_out": probes,
+            "wire_versions": len(transport.peer_versions),
+            "duplicates": transport.duplicates,
+        }
 
     def edge_closed(self, address: str) -> None:
         """A stream along a tree edge ended."""

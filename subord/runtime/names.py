@@ -1,8 +1,8 @@
-"""Host names of members by the resolver of this host, for display.
+"""Host names of members by the resolver of this host, for display, and the host name of this node itself.
 
 Input: the addresses of the members. Output: names, as far as they are known. Lookups run in a few threads, so a
 resolver that hangs delays no other work of the daemon, and a caller for at most WAIT_S, then for SLOW_S not at all.
-Invariant: a name is given only if it leads back to its address.
+Invariant: the name of another node is given only if it leads back to its address.
 """
 
 from __future__ import annotations
@@ -38,11 +38,24 @@ def confirmed_name(address: str) -> str | None:
     return name if address in found else None
 
 
-class ResolvedNames:
-    """The names of one daemon."""
+def own_name() -> str | None:
+    """The name that this host has given itself; None: it is `localhost`, an address, or empty."""
+    name = socket.gethostname()
+    try:
+        ip_address(name)
+    except ValueError:
+        return None if name.partition(".")[0] in ("", "localhost") else name
+    return None
 
-    def __init__(self, look: Callable[[str], str | None] = confirmed_name) -> None:
+
+class ResolvedNames:
+    """The names of one daemon. `own_name` names its own address where the resolver does not."""
+
+    def __init__(
+        self, look: Callable[[str], str | None] = confirmed_name, own_name: Callable[[], str | None] = own_name
+    ) -> None:
         self._look = look
+        self._own_name = own_name
         self._known: dict[str, tuple[str | None, float]] = {}  # and until when
         self._due: deque[str] = deque()
         self._pending: set[str] = set()
@@ -50,15 +63,24 @@ class ResolvedNames:
         self._lock = Lock()
         self._slow_until = 0.0
 
-    async def of(self, addresses: Iterable[str]) -> dict[str, str]:
-        """The names that are known, after at most WAIT_S."""
+    def __len__(self) -> int:
+        """Number of addresses whose name, or lack of one, is known."""
+        return len(self._known)
+
+    async def of(self, addresses: Iterable[str], own: str = "") -> dict[str, str]:
+        """The names that are known, after at most WAIT_S. `own`: the one of `addresses` that is this node's."""
         wanted = list(dict.fromkeys(addresses))[:NAMES_MAX]
         self._ask(wanted)
         if time.monotonic() >= self._slow_until:
             await self._wait(wanted)
         with self._lock:
-            found = {address: self._known[address][0] for address in wanted if address in self._known}
-        return {address: name for address, name in found.items() if name is not None}
+            known = {address: self._known[address][0] for address in wanted if address in self._known}
+        found = {address: name for address, name in known.items() if name is not None}
+        if own in wanted and own not in found and not ip_address(own).is_loopback:  # of many nodes on one host
+            name = self._own_name()
+            if name is not None and name not in found.values():
+                found[own] = name
+        return found
 
     def _ask(self, wanted: list[str]) -> None:
         now = time.monotonic()

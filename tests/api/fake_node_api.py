@@ -87,6 +87,7 @@ class World:
         self.lying: dict[int, bytes] = {}
         self.names: dict[str, str] = {}
         self.resolved: dict[str, str] = {}  # names by the resolver
+        self.own_name: str | None = None
         self.liveness: dict[int, Liveness] = {}
         self.asked: list[int] = []
         self.refusals: tuple[Refusal, ...] = ()
@@ -173,7 +174,7 @@ class FakeNode:
         self.world = world
         self.position = position
         self.names = world.names
-        self.resolved_names = ResolvedNames(world.resolved.get)
+        self.resolved_names = ResolvedNames(world.resolved.get, lambda: world.own_name)
         self.counters = Counters()
         self.key_ring = world.key_rings.get(position)
         self.identity = Identity(Ed25519Signer(bytes([position % 256]) * 32), "", self.address, 0.0)

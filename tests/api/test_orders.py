@@ -1,4 +1,4 @@
-"""Orders through the control socket: what is prepared, who may, and what is taken."""
+"""Orders through the control socket: what is prepared, for which users, and what is taken."""
 
 from __future__ import annotations
 
@@ -193,11 +193,33 @@ async def test_strict_is_switched_by_numbered_orders() -> None:
         ("strict", {"to": "perhaps"}, 400),
         ("test", {"power": "exec"}, 400),
         ("forget", {"nodes": "4", "reason": "r"}, 409),
+        ("forget", {"absent": "4", "reason": "r"}, 404),
+        ("forget", {"absent": "x", "reason": "r"}, 400),
     ],
 )
 async def test_a_wrong_request_prepares_nothing(action: str, query: dict[str, str], status: int) -> None:
     got, document = await prepared(World().node(1), action, **query)
     assert (got, set(document)) == (status, {"error"})
+
+
+async def test_a_forget_releases_the_key_of_a_node_that_said_goodbye() -> None:
+    """Another host, or a release without identities, may take its address. Of nodes that are up nothing is said."""
+    root = World().node(1)
+    membership = root.tracker.membership
+    assert membership.pins is not None
+    membership.exchange.spread(
+        REGISTER, [Run(12, 12, Record(2, State.LEFT, 1000, 3)), Run(11, 11, Record(2, State.UP))]
+    )
+    status, document = await prepared(root, "forget", absent="12", reason="sold")
+    assert (status, "no member, and no key is pinned to its address: 10.0.0.12;" in document["error"]) == (404, True)
+    membership.pins.merge([Pin(position, 1, bytes([position] * 32)) for position in (11, 12, 13)])
+    membership.exchange.spread(REGISTER, [Run(13, 13, Record(2, State.DOWN, 1000, 3))])
+    status, document = await order(root, "forget", nodes="11,13", absent="12", reason="sold")
+    assert (status, document["addresses"]) == (200, ["10.0.0.12", "10.0.0.13"])
+    root.tracker.look()
+    assert [bool(membership.pins.key_of(each)) for each in (11, 12, 13)] == [True, False, False]
+    states = [record.state for each in (12, 13) if (record := membership.register.at(each))]
+    assert states == [State.LEFT, State.FORGOTTEN]
 
 
 async def test_a_forget_is_written_by_the_root_that_takes_it() -> None:

@@ -17,6 +17,7 @@ from subord.api.models.fields import ErrorsDocument, ProblemDocument, ProblemsDo
 from subord.api.node_api import AskFailure, Question
 from subord.core.carriage.documents import Document
 from subord.core.events import LostCause
+from subord.core.identity.identity import NO_IDENTITY, WORDS
 from subord.core.members import statements
 from subord.core.members.membership import DOCUMENTS, REGISTER
 from subord.core.members.register import Record, Run, State
@@ -315,6 +316,14 @@ async def test_a_foreign_identity_is_named_at_once() -> None:
     found = {(each.text, each.addresses) for each in problems.of_one(node).problems if each.kind == "stream"}
     words = "its key is not that of this address: another machine, or the node lost its key"
     assert found == {(f"no TLS with it: tls_foreign_key ({words})", ("10.0.0.8",))}
+
+
+async def test_a_refusal_for_its_identity_names_the_node_that_is_refused() -> None:
+    world = World()
+    word = WORDS[NO_IDENTITY]
+    world.refusals = (refusal(30, word), *(msgspec.structs.replace(refusal(n, word), by="them") for n in (3, 4)))
+    (only,) = [each for each in problems.of_one(world.node(2)).problems if each.kind == "refused"]
+    assert sorted(only.addresses) == ["10.0.0.2", "10.0.0.30"]
 
 
 def test_each_reason_of_the_identity_is_explained() -> None:

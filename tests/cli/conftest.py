@@ -16,7 +16,7 @@ from subord.config.resolve import ResolveError
 
 @pytest.fixture(autouse=True)
 def _of_a_fake_operator(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Commands sign as `ann`, whom fake nodes know."""
+    """Commands sign as `ann`, an operator of the fake nodes."""
     monkeypatch.setattr(signing, "sign", lambda content, namespace, _: sign(content, namespace))
 
 

@@ -235,16 +235,22 @@ def test_maintain_and_forget_take_sets(capsys: pytest.CaptureFixture[str], monke
         capsys.readouterr()
         assert main(["forget", "@members:gone,node03", *words]) == exit_codes.NOT_REACHED
         assert capsys.readouterr().out.startswith("2 nodes forgotten: node[02-03]; said on this node")
-        for wrong, code, text in (
-            ("@front!", exit_codes.USAGE, "lacks its right side: write node[1-4]!node[3-7]; nothing was changed"),
+        for command, wrong, code, text in (
+            ("forget", "@front!", exit_codes.USAGE, "its right side: write node[1-4]!node[3-7]; nothing was changed"),
             (
+                "maintain",
                 "@back",
                 exit_codes.NO_SUCH_NODE,
                 "no member: 10.0.0.[4-5,7-8,11]; `subord members` lists all, and noth",
             ),
         ):
-            assert main(["forget", wrong, *words]) == code
+            assert main([command, wrong, *words]) == code
             assert text in capsys.readouterr().err
+    with fake_daemon(world().node(7), fixed) as path:
+        words = ["--reason", "x", "--socket", path]
+        assert main(["forget", "@back!node[09-10]", *words]) == exit_codes.NO_SUCH_NODE
+        refusal = "no member, and no key is pinned to its address: 10.0.0.4 and 4 more; `subord members` lists all"
+        assert refusal in capsys.readouterr().err
     assert said == ["2-3", "2-3", "2-2", "2-3"]
 
 

@@ -263,3 +263,30 @@ def test_names_of_the_daemons_resolver_come_last(
         assert main(["members", "--socket", path]) == exit_codes.OK
     names = [line.split()[0] for line in capsys.readouterr().out.splitlines()[2:]]
     assert sorted(each for each in names if each != "-") == ["node01", "three", "two"]
+
+
+@over(
+    ("listed", "resolved", "shown"),
+    [
+        ({}, {}, "own (10.0.0.7)"),
+        ({"10.0.0.7": "node07"}, {}, "node07 (10.0.0.7)"),
+        ({}, {"10.0.0.7": "seven"}, "seven (10.0.0.7)"),
+        ({}, {"10.0.0.2": "own"}, "10.0.0.7"),
+        ({"10.0.0.2": "own"}, {}, "10.0.0.7"),
+    ],
+)
+def test_a_node_knows_its_own_host_name(
+    capsys: pytest.CaptureFixture[str], listed: dict[str, str], resolved: dict[str, str], shown: str
+) -> None:
+    world = World()
+    world.own_name, world.names, world.resolved = "own", listed, resolved
+    node = world.node(7)
+    node.tracker.spread(REGISTER, [Run(1, 11, Record(1, State.UP))])
+    with fake_daemon(node) as path:
+        assert main(["status", "--socket", path]) == exit_codes.OK
+        assert capsys.readouterr().out.splitlines()[0].startswith(f"{shown}  position 7")
+        for command in ("tree", "errors", "members"):
+            assert main([command, "--json", "--socket", path]) == exit_codes.OK
+            assert '"own"' not in capsys.readouterr().out
+        assert main(["tree", "--socket", path]) == exit_codes.OK
+        assert shown.partition(" ")[0] in capsys.readouterr().out

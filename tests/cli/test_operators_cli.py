@@ -34,7 +34,7 @@ WAIT_S = 30.0
 
 @pytest.fixture(autouse=True)
 def _home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No keys of the user who runs the tests, and no installed daemon."""
+    """No keys of the user that runs the tests, and no installed daemon."""
     for name in (KEY_VARIABLE, "SUDO_USER", "SSH_AUTH_SOCK"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOME", str(tmp_path / "home"))

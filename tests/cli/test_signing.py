@@ -171,7 +171,7 @@ def test_of_a_public_key_the_agent_signs(signers: Signers, home: Path) -> None:
     assert is_of(signers, "ann", sign(ORDER, MEMBERS, options())), "of ~/.ssh, too"
     subprocess.run(["ssh-add", "-q", "-D"], check=True)
     subprocess.run(["ssh-add", "-q", "-c", str(key)], check=True)
-    assert "does not sign" in str(failure("--key", str(alone))), "nobody confirms"
+    assert "does not sign" in str(failure("--key", str(alone))), "no user confirms"
 
 
 def test_without_agent_it_is_said_what_to_do(signers: Signers, home: Path) -> None:

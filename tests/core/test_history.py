@@ -12,7 +12,7 @@ from subord.core.view import Liveness, Place, RosterRow, RosterView
 
 WALL = 1_000_000.0
 TREE = {1: None, 2: 1, 3: 1, 4: 2, 5: 2}
-"""Who is led by whom."""
+"""The leader of each node."""
 
 
 def look(

@@ -1,4 +1,4 @@
-"""Trees of nodes with identities: who is believed, what a liar, an intruder or an older release can cause."""
+"""Trees of nodes with identities: what is believed, and what a liar, an intruder or an older release can cause."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from zipfile import ZipFile
 
 import pytest
 from clean_machine import Machine, until
-from releases import PREVIOUS, WHEEL
+from releases import PREVIOUS, wheel_of
 
 import subord
 
@@ -175,7 +175,7 @@ def test_a_key_that_was_copied_as_root_is_given_to_the_daemon(running: Machine) 
 def test_started_means_that_the_node_has_its_place(running: Machine) -> None:
     running.run("systemctl", "restart", "subord")
     until(lambda: running.shown("StatusText") == "root, 0 below", "its status is set")  # after it was ready
-    assert running.asked("subord", "tree").splitlines()[-1] == "10.0.0.1"
+    assert running.asked("subord", "tree", "--addresses").splitlines()[-1] == "10.0.0.1"
 
 
 def test_the_daemon_has_no_needless_rights(running: Machine) -> None:
@@ -301,7 +301,7 @@ def previous(package: Path, machine: Machine) -> str:
 
     def replace(there: Path) -> None:
         shutil.rmtree(there)
-        with ZipFile(WHEEL) as wheel:
+        with ZipFile(wheel_of(PREVIOUS)) as wheel:
             wheel.extractall(there.parent, [name for name in wheel.namelist() if name.startswith("subord/")])
 
     repacked(package, PREVIOUS, replace, machine.root / "previous.deb")

@@ -82,7 +82,7 @@ def test_a_second_rollout_changes_nothing(machine: Machine, inventory: Path) -> 
     assert KEY_LINE.split()[1] not in ran.stdout, "the key stays secret"
     assert machine.shown("ActiveState") == "active"
     assert (machine.shown("UnitFileState"), machine.shown("NRestarts")) == ("enabled", "0")
-    assert machine.asked("subord", "tree").splitlines()[-1] == "10.0.0.1"
+    assert machine.asked("subord", "tree", "--addresses").splitlines()[-1] == "10.0.0.1"
     assert machine.asked("stat", "--format", "%U %a", "/etc/subord/cluster.key") == "subord 600"
     assert machine.asked("stat", "--format", "%U %a", "/etc/subord/allowed_signers") == "root 644"
     daemon = machine.shown("MainPID")

@@ -23,16 +23,27 @@ def signed(order: Order, principal: str = "ann", cluster: Cluster = CLUSTER) -> 
 
 
 class FakeVerifier:
-    """`powers`: the operators of this node, and their namespaces. `asked`: how often a signature was judged."""
+    """`powers`: the operators of this node, and their namespaces. `asked`: how often a signature was judged, and
+    `sources` by what neighbours they were offered.
+    """
 
     def __init__(self, powers: dict[str, str] | None = None) -> None:
         every = "subord.members subord.keys subord.identity"
         self.powers = {"ann": every, "bob": every, "mia": "subord.members"} if powers is None else powers
         self.asked = 0
+        self.sources: set[str] = set()
 
-    async def verify(self, content: bytes, signature: bytes, namespace: str, at_ms: int) -> Verdict:  # noqa: ARG002
+    async def verify(
+        self,
+        content: bytes,
+        signature: bytes,
+        namespace: str,
+        at_ms: int,  # noqa: ARG002 - the keys have no end
+        source: str = "",
+    ) -> Verdict:
         await trio.lowlevel.checkpoint()
         self.asked += 1
+        self.sources.add(source)
         principal = signature.decode().partition(":")[0]
         if principal not in self.powers:
             return Verdict("unknown_principal")

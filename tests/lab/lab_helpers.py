@@ -17,6 +17,7 @@ import pytest
 REPOSITORY = Path(__file__).parents[2]
 SCRIPT = REPOSITORY / "netns-lab" / "lab"
 FAKE = Path(__file__).with_name("fake_daemon.py")
+SUBORD = str(Path(sys.executable).with_name("subord"))
 WAIT_S = 30.0
 
 
@@ -39,6 +40,27 @@ def surroundings():
         "links": sorted(os.listdir("/sys/class/net")),
         "namespaces": sorted(os.listdir("/run/netns")) if Path("/run/netns").is_dir() else [],
     }
+
+
+@contextlib.contextmanager
+def settled(seconds, **options):
+    """A lab of that kind, once its tree stands."""
+    with netlab("lab").Lab(**options) as lab:
+        lab.start_all()
+        lab.wait_stable(seconds)
+        yield lab
+
+
+def command(lab, position, *words):
+    """`subord ...` as the operator of the lab asks the daemon of that node."""
+    return subprocess.run(
+        [SUBORD, *words, "--socket", str(lab.control_socket(position))],
+        env=lab.environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
 
 
 def wait_until(condition, what):

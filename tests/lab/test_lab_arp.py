@@ -1,4 +1,4 @@
-"""Who asks for whom by ARP: the counting as a table, then on a bridge, then as figures of `stabilise` and `scan`."""
+"""Questions by ARP: the counting as a table, then on a bridge, then as figures of `stabilise` and `scan`."""
 
 import ipaddress
 import json
@@ -29,9 +29,9 @@ ROWS = [
     ("nothing", (), {}),
     ("a node asks for the other", [(1, 1, 2)], {"requests": 1, "per_s_max": 1}),
     ("for the router", [(1, 1, 14)], {"requests": 1, "per_s_max": 1}),
-    ("for nobody", [(1, 1, 5)], {"requests": 1, "per_s_max": 1, "silent": 1}),
+    ("for an unused address", [(1, 1, 5)], {"requests": 1, "per_s_max": 1, "silent": 1}),
     ("again", [(1, 1, 5), (2, 1, 5)], {"requests": 2, "per_s_max": 1, "silent": 1}),
-    ("both for nobody", [(1, 1, 5), (1, 2, 5)], {"requests": 2, "per_s_max": 1, "silent": 2}),
+    ("both for an unused address", [(1, 1, 5), (1, 2, 5)], {"requests": 2, "per_s_max": 1, "silent": 2}),
     ("outside the network", [(1, 1, 15)], {"requests": 1, "per_s_max": 1}),
     ("any second", [(1.9, 1, 5), (2.8, 1, 6), (2.9, 1, 6)], {"requests": 3, "per_s_max": 2, "silent": 2}),
     ("the router asks", [(1, 14, 5), (1.5, 14, 6)], {"router_requests": 2, "router_per_s_max": 2}),
@@ -82,7 +82,7 @@ LABS = [
 
 @pytest.mark.parametrize("rootless", [False, True])
 @pytest.mark.parametrize(("address", "network", "family"), LABS)
-def test_what_is_asked_for_in_vain_is_counted_and_troubles_nobody(nft, address, network, family, rootless):
+def test_what_is_asked_for_in_vain_is_counted_and_troubles_no_node(nft, address, network, family, rootless):
     """No daemon runs; 3 hosts, one of which listens. IPv4 requests for a host are taken there (filters.py)."""
     code, known, unknown = SEND.format(family=family), address.format(1), [address.format(host) for host in (3, 4, 5)]
     addresses = [address.format(host) for host in (1, 2, 9)]

@@ -22,7 +22,7 @@ def test_an_exit_that_comes_in_one_piece_with_an_answer_is_heard():
         zygotes = zygotes_with(present=ours)
         exited = encode({"exited": "10.0.0.1", "pid": 7, "code": 0})
         zygote.sendall(encode({"done": {"10.0.0.2": 8}}) + exited)
-        assert zygotes.start([["10.0.0.2", "", 2]], None) == {"10.0.0.2": 8}
+        assert zygotes.start([["10.0.0.2", "", 2]]) == {"10.0.0.2": 8}
         assert zygotes.pids == {"10.0.0.2": 8}
 
 
@@ -44,22 +44,23 @@ def test_each_release_is_asked_for_its_own():
         nodes = [["10.0.0.9", "", 9], ["10.0.0.8", "", 8]]
         old.sendall(encode({"done": {"10.0.0.9": 1}}))
         new.sendall(encode({"done": {"10.0.0.8": 2}}))
-        assert zygotes.start(nodes, None) == {"10.0.0.9": 1, "10.0.0.8": 2}
+        assert zygotes.start(nodes) == {"10.0.0.9": 1, "10.0.0.8": 2}
         assert Lines(old).receive() == [{"start": [nodes[0]]}]
         assert Lines(new).receive() == [{"start": [nodes[1]]}]
         new.sendall(encode({"done": {"10.0.0.9": 3}}))
-        assert zygotes.start([nodes[0]], "present") == {"10.0.0.9": 3}
+        zygotes.assign(["10.0.0.9"], "present")
+        assert zygotes.start([nodes[0]]) == {"10.0.0.9": 3}
         assert zygotes.release_of("10.0.0.9") == "present"
 
 
 def test_a_release_that_the_lab_has_not_is_refused():
     ours, zygote = socket.socketpair()
     with ours, zygote, pytest.raises(LabError, match="This lab has no previous release"):
-        zygotes_with(present=ours).start([["10.0.0.8", "", 8]], "previous")
+        zygotes_with(present=ours).assign(["10.0.0.8"], "previous")
 
 
 def test_what_the_kernel_refuses_is_answered():
-    """Or whoever asked would hear us hang up, and the whole lab would be gone."""
+    """Or the asking process would see the end of the connection, and the whole lab would be gone."""
 
     def refuse():
         raise NetlinkError(16, "busy")

@@ -1,4 +1,4 @@
-"""Who moved, and how long orphans were without a leader: pure, from pictures and events."""
+"""Which nodes moved, and how long orphans were without a leader: pure, from pictures and events."""
 
 from loops import over
 
@@ -27,7 +27,7 @@ BEFORE = (forked(1, "a"), forked(1, "b"), forked(1, "c"), place(2, "a"), place(2
         ([place(3, "c", "a")], {"c": 1}),
         ([place(3, "c", "a"), place(4, "c", "b")], {"c": 2}),  # there and back is two
         ([place(3, "c", "b")], {}),  # the same leader again
-        ([place(3, "c")], {"c": 1}),  # root: nobody is another leader too
+        ([place(3, "c")], {"c": 1}),  # root: to have none is another leader, too
         ([exited(3, "b"), place(4, "c", "a")], {"c": 1}),  # the dead do not count
         ([exited(3, "b"), forked(4, "b"), place(5, "b", "a"), place(6, "b", "c")], {}),  # nor does a new life
         ([forked(3, "d"), place(4, "d", "a"), place(5, "d", "b")], {}),

@@ -73,7 +73,7 @@ def test_stability(tmp_path):
     begun_at = min(event["mono"] for event in events if event["event"] == "lab_forked")
     film = [event for event in events if event["event"] == "place" and event["mono"] <= begun_at + 3]
     assert len(film) == sum(five["places_by_second"]) == pytest.approx(5 * five["places_per_node"])
-    assert len({event["node"] for event in film}) == 5  # who is late may be a guest first, and have two places
+    assert len({event["node"] for event in film}) == 5  # a late node may be a guest first, and have two places
     assert "one root" in result.stdout
 
 

@@ -44,7 +44,7 @@ TWO = (forked(1, 1), forked(2, 2), place(3, 1, "root"), roster(3, 1, 1), place(4
         ([roster(5, 1, 2), forked(6, 3)], None),  # the third looks for its place
         ([roster(5, 1, 2), (6, 2, "lab_exited", {"pid": 2, "code": -9})], None),  # the roster is behind
         ([roster(5, 1, 2), (6, 2, "lab_exited", {"pid": 2, "code": -9}), roster(7, 1, 1)], 7),
-        ([roster(5, 1, 2), (6, 1, "lab_exited", {"pid": 1, "code": -9})], None),  # led by nobody
+        ([roster(5, 1, 2), (6, 1, "lab_exited", {"pid": 1, "code": -9})], None),  # without leader
         ([roster(5, 1, 2), (6, 1, "stopped", {}), place(7, 2, "root"), roster(7.5, 2, 1)], 7.5),
     ],
 )
@@ -113,8 +113,8 @@ def test_figures_of_rest_count_each_frame_once_per_node_and_second():
     rates = {"rest_packets_per_s": 1.0, "rest_bytes_per_s": 75.0, "rest_cpu_percent": 0.2}
     root = {"rest_root_packets_per_s": 1.5, "rest_root_bytes_per_s": 140.0, "rest_root_cpu_percent": 0.1}
     assert figures.of_rest(before, after, "a") == pytest.approx({**rates, **root})
-    for nobody in (None, "c"):
-        assert figures.of_rest(before, after, nobody) == pytest.approx({**rates, **dict.fromkeys(root)})
+    for no_node in (None, "c"):
+        assert figures.of_rest(before, after, no_node) == pytest.approx({**rates, **dict.fromkeys(root)})
 
 
 def test_figures_of_the_start():

@@ -54,7 +54,7 @@ def test_the_first_five_minutes(typed):
     raised, healed, asked, returned = TYPED
     (_, tree), (_, tree_healed), (why, reasons) = SHOWN
     assert typed(raised).endswith(tree)
-    for orphan in (4, 5):  # who has just started has not heard yet where to go; whoever types is slower than that
+    for orphan in (4, 5):  # a node that has just started has not heard yet where to go; typing is slower
         wait_until(lambda orphan=orphan: alternates(typed, orphan)[:1] == ["10.0.0.3"], "it knows where to go")
     assert typed(healed).endswith(tree_healed)
     assert why == "subord why 10.0.0.4"

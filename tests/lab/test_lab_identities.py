@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -15,18 +14,17 @@ from netlab.lab import Lab
 from subord.client.daemon import change
 from subord.client.errors import CommandError
 
+from .lab_helpers import SUBORD, settled
+
 pytestmark = pytest.mark.lab(few=True)
 
-SUBORD = str(Path(sys.executable).with_name("subord"))
 NODES = 8
 WAIT_S_MAX = 40.0
 
 
 @pytest.fixture(scope="module")
 def lab() -> Iterator[Lab]:
-    with Lab(nodes=NODES, fanout=2, timing="lab") as lab:
-        lab.start_all()
-        lab.wait_stable(WAIT_S_MAX)
+    with settled(WAIT_S_MAX, nodes=NODES, fanout=2, timing="lab") as lab:
         until(lambda: all(all_are_known(lab, each) for each in range(1, NODES + 1)), "every node knows all keys")
         yield lab
 

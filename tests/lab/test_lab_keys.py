@@ -4,28 +4,24 @@ from __future__ import annotations
 
 import json
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 from netlab.lab import Lab
 
+from .lab_helpers import SUBORD, command, settled
+
 pytestmark = pytest.mark.lab
 
-SUBORD = str(Path(sys.executable).with_name("subord"))
 NODES = 20
 WHOLE_S_MAX = 60.0
 
 
 @pytest.fixture(scope="module")
 def lab() -> Iterator[Lab]:
-    with Lab(nodes=NODES, fanout=3, timing="lab") as lab:
-        lab.start_all()
-        lab.wait_stable(WHOLE_S_MAX)
+    with settled(WHOLE_S_MAX, nodes=NODES, fanout=3, timing="lab") as lab:
         yield lab
 
 
@@ -34,14 +30,7 @@ TRY_AGAIN = 75  # the root has just died
 
 def key(lab: Lab, position: int, *words: str, codes: tuple[int, ...] = (0,)) -> dict[str, Any]:
     """`subord key ...` on one node."""
-    done = subprocess.run(
-        [SUBORD, "key", *words, "--json", "--socket", str(lab.control_socket(position))],
-        env=lab.environment,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    done = command(lab, position, "key", *words, "--json")
     assert done.returncode in codes, done.stdout + done.stderr
     found: dict[str, Any] = json.loads(done.stdout) if done.stdout else {"error": done.stderr}
     return found

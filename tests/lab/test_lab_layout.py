@@ -56,9 +56,9 @@ def test_refused_layouts(tmp_path, lines, sentence):
         (["up", "--nodes", "3", "--name", "a/b"], "--name a/b"),
         (["up"], "How many nodes"),
         (["up", "--nodes", "3", "--layout", "nowhere"], "--layout nowhere: No such file"),
-        (["up", "--nodes", "3", "--daemon", "nowhere.py", "--name", "nobody-there"], "nowhere.py does not exist"),
-        (["exec", "--name", "nobody-there", "7", "--", "true"], "No lab named nobody-there is running"),
-        (["down", "--name", "nobody-there"], "No lab named nobody-there is running"),
+        (["up", "--nodes", "3", "--daemon", "nowhere.py", "--name", "absent-lab"], "nowhere.py does not exist"),
+        (["exec", "--name", "absent-lab", "7", "--", "true"], "No lab named absent-lab is running"),
+        (["down", "--name", "absent-lab"], "No lab named absent-lab is running"),
     ],
 )
 def test_errors_are_one_plain_line(arguments, sentence):

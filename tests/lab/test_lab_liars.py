@@ -1,11 +1,9 @@
 """Members that lie, among real daemons: one lab for all lies, each told by another node, one after the other.
 
-Each test looks at what honest nodes show: the tree at the root, and whom `subord errors` names.
+Each test looks at what honest nodes show: the tree at the root, and the nodes that `subord errors` names.
 """
 
 import json
-import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -13,11 +11,10 @@ import pytest
 
 from subord.core.edges.verification import UNTRIED_MAX
 
-from .lab_helpers import REPOSITORY, wait_until
+from .lab_helpers import REPOSITORY, command, settled, wait_until
 
 pytestmark = pytest.mark.lab
 
-SUBORD = str(Path(sys.executable).with_name("subord"))
 LYING_MEMBER = REPOSITORY / "tests" / "helpers" / "lying_member.py"
 NODES = 30
 SETTLED_S_MAX = 30.0
@@ -28,11 +25,7 @@ PATIENT = "--timeout", "8"  # on a busy machine
 
 @pytest.fixture(scope="module")
 def cluster():
-    from netlab.lab import Lab
-
-    with Lab(nodes=NODES, fanout=2, daemon=LYING_MEMBER) as lab:
-        lab.start_all()
-        lab.wait_stable(SETTLED_S_MAX)
+    with settled(SETTLED_S_MAX, nodes=NODES, fanout=2, daemon=LYING_MEMBER) as lab:
         yield lab
 
 
@@ -51,8 +44,7 @@ def tells(lab, position, *lie):
 
 
 def ask(lab, position, *words):
-    command = [SUBORD, *words, "--json", "--socket", str(lab.control_socket(position))]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    done = command(lab, position, *words, "--json")
     assert done.stdout, f"{words}: {done.stderr}"
     return json.loads(done.stdout)
 
@@ -69,7 +61,7 @@ def listed(lab, position=1):
 
 
 def accused(lab, words):
-    """Whom `subord errors` names, in lines with these words."""
+    """The nodes that `subord errors` names, in lines with these words."""
     told = ask(lab, 1, "errors", *PATIENT)["problems"]
     return {address for each in told if words in each["text"] for address in each["addresses"]}
 
@@ -140,9 +132,7 @@ def test_a_hidden_branch_is_shown(lab):
     lab.start(5)
     wait_until(lambda: listed(lab) == WHOLE - hidden, "the branch is hidden")
     names(lab, "not listed by the root", *hidden)
-    note = subprocess.run(
-        [SUBORD, "tree", "--socket", str(lab.control_socket(1))], capture_output=True, text=True, check=False
-    )
+    note = command(lab, 1, "tree")
     assert lab.address(10) in note.stdout + note.stderr
     names(lab, "more nodes answer for its branch", 5)
     lab.kill(5)

@@ -1,4 +1,4 @@
-"""A lab comes and goes, and leaves nothing behind, whoever is killed."""
+"""A lab comes and goes, and leaves nothing behind, whichever process is killed."""
 
 import os
 import signal
@@ -46,7 +46,7 @@ def test_nothing_is_left_when_one_is_killed(victim):
 
 
 def test_keeper_and_controller_are_killed_at_once():
-    """Nobody is left to clean up: the kernel ends the processes, and the next lab removes the directory."""
+    """No process is left to clean up: the kernel ends the processes, and the next lab removes the directory."""
     with a_lab() as lab:
         lab.start_all()
         lab.wait(lambda cluster: len(cluster.live()) == 5, timeout_s=20)

@@ -5,28 +5,29 @@ from __future__ import annotations
 import json
 import re
 import signal
-import subprocess
-import sys
 import time
+from collections import Counter
 from collections.abc import Iterator
-from pathlib import Path
 from random import Random
 from typing import Any
 
 import pytest
 from netlab.lab import Lab
+from netlab.peers.page_reader import PageReader
 
 from subord.client.daemon import _exchange
 
+from .lab_helpers import command, settled
+
 pytestmark = pytest.mark.lab
 
-SUBORD = str(Path(sys.executable).with_name("subord"))
 NODES = 12
 EVENTS = 4
 ALIKE_S_MAX = 90.0  # a root waits half a minute for nodes that it expects, and digests are compared once a minute
 KNOWN_S_MAX = 40.0
 ORDERS = 10
 DOWN = ("missing", "gone")  # problems
+HEADS = r"(\d+) nodes(?: answered)?(?:, (\d+) down)?, "  # of the tree, and of the problems
 
 
 class Orders:
@@ -138,6 +139,55 @@ class Orders:
         found["events"] = [], sorted(address for address, kind in last.items() if kind == "missing")
         return found
 
+    def until_numbers_agree(self, reader: PageReader, *at: int) -> None:
+        """Until each answer of these nodes has as many nodes up and down as there are."""
+        until, wrong = time.monotonic() + ALIKE_S_MAX, ["nothing asked"]
+        while wrong:
+            time.sleep(0.5)
+            found = [(node, *each) for node in at for each in self.numbers(reader, node).items()]
+            wrong = [f"{each}" for each in found if each[2] != (len(self.up), len(self.down))]
+            assert time.monotonic() < until, f"up {self.up}, down {self.down}: {wrong}"
+
+    def numbers(self, reader: PageReader, node: int) -> dict[str, tuple[int, int] | str]:
+        """How many nodes are up and down, as one node says: by command, and by page of its web address."""
+        found: dict[str, tuple[int, int] | str] = {}
+        for words in (("tree",), ("members",), ("errors",), ("top", "--once")):
+            text = self.said(node, *words)
+            pattern = r"(\d+) live(?:, (\d+) down)?" if words[0] == "members" else HEADS
+            summaries = re.findall(pattern, text)
+            found[words[0]] = text
+            if summaries and len(set(summaries)) == 1:  # `top` has both
+                found[words[0]] = int(summaries[0][0]), int(summaries[0][1] or 0)
+        address = f"http://{self.lab.address(node)}:9717"
+        gauges = dict(
+            re.findall(
+                r"^subord_members_(live|down|expected) (\d+)", reader.get(f"{address}/metrics").text, re.MULTILINE
+            )
+        )
+        found["gauges"] = found["expected"] = str(gauges)
+        if len(gauges) == 3:
+            live, down, expected = (int(float(gauges[name])) for name in ("live", "down", "expected"))
+            found["gauges"], found["expected"] = (live, down), (expected - down, expected - live)
+        signs = re.findall(
+            r"^subord_member_live\{.*\} ([01])", reader.get(f"{address}/metrics/members").text, re.MULTILINE
+        )
+        found["member gauges"] = signs.count("1"), signs.count("0")
+        found["sd"] = len(reader.json(f"{address}/sd?of=cluster") or ()) - len(self.down), len(self.down)
+        tree, members, errors, status = (
+            reader.json(f"{address}/v1/{path}") or {} for path in ("tree?form=rows", "members", "errors", "status")
+        )  # the page shows the first and the third
+        found["tree page"], found["errors page"] = (
+            (each.get("nodes", -1), each.get("down", -1))
+            if each.get("complete")
+            else f"incomplete: {each.get('note')}"
+            for each in (tree, errors)
+        )
+        for name, rows in (("rows of tree", tree.get("rows", ())), ("rows of members", members.get("members", ()))):
+            standings = Counter(each["standing"] for each in rows)
+            found[name] = standings["live"], standings["missing"] + standings["gone"]
+        found["status"] = len(self.up), status.get("down", -1)
+        return found
+
     def start_all(self) -> None:
         away = set(self.lab.positions) - self.up
         self.lab.start_and_wait(*away)
@@ -145,11 +195,14 @@ class Orders:
         self.down -= away
 
     def command(self, position: int, *words: str) -> str:
-        socket = str(self.lab.control_socket(position))
-        command, env = [SUBORD, *words, "--socket", socket], self.lab.environment
-        done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=60, check=False)
+        done = command(self.lab, position, *words)
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
+
+    def said(self, position: int, *words: str) -> str:
+        """The output of a command that may find problems."""
+        done = command(self.lab, position, *words)
+        return done.stdout + done.stderr
 
     def answers(self) -> dict[int, Any]:
         """By node: (is it complete, the addresses that are up, those that are down)."""
@@ -173,9 +226,7 @@ class Orders:
 
 @pytest.fixture(scope="module")
 def lab() -> Iterator[Lab]:
-    with Lab(nodes=NODES, fanout=3, timing="lab") as lab:
-        lab.start_all()
-        lab.wait_stable(KNOWN_S_MAX)
+    with settled(KNOWN_S_MAX, nodes=NODES, fanout=3, timing="lab") as lab:
         yield lab
 
 
@@ -212,6 +263,22 @@ def test_ten_orders_end_with_the_same_answers_everywhere(lab: Lab) -> None:
 @pytest.mark.parametrize("seed", range(10))
 def test_all_nodes_answer_alike_in_long_orders(lab: Lab, seed: int) -> None:
     play(lab, seed)
+
+
+def test_all_answers_have_the_same_numbers(lab: Lab) -> None:
+    """Node 5 dies, then the root, then the next root. The new root, one that it leads, and a leaf are asked."""
+    orders = Orders(lab, 0)
+    orders.until_alike()
+    time.sleep(6.0)
+    with PageReader(lab, NODES) as reader:
+        orders.until_numbers_agree(reader, 1, 5, NODES)
+        for position in (5, 1, 2):
+            lab.kill(position)
+            orders.up.discard(position)
+            orders.down.add(position)
+            orders.until_numbers_agree(reader, min(orders.up), 4, NODES)
+        orders.start_all()
+        orders.until_numbers_agree(reader, 1, 5, NODES)
 
 
 def test_the_dead_are_remembered_after_all_daemons_restarted(lab: Lab) -> None:

@@ -1,4 +1,4 @@
-"""Who reaches whom: the parts of the network that an expectation looks at."""
+"""Which nodes reach which: the parts of the network that an expectation looks at."""
 
 from loops import over
 
@@ -16,10 +16,10 @@ def sets(*groups):
         ([1, 2, 3], [], [], sets([1, 2, 3])),
         ([1, 2, 3], [2], [], sets([1, 3], [2])),
         ([1, 2, 3], [1, 2, 3], [], sets([1], [2], [3])),
-        ([1, 3], [2], [], sets([1, 3])),  # who is dead is no part
+        ([1, 3], [2], [], sets([1, 3])),  # a dead node is no part
         ([1, 2, 3, 4, 5], [], [{1, 2}, {3, 4, 5}], sets([3, 4, 5], [1, 2])),
         ([1, 2, 3, 4, 5], [4], [{1, 2}, {3, 4, 5}], sets([1, 2], [3, 5], [4])),
-        ([1, 2], [], [{1, 2}, {3, 4}], sets([1, 2])),  # a side without anybody alive
+        ([1, 2], [], [{1, 2}, {3, 4}], sets([1, 2])),  # a side without a live node
     ],
 )
 def test_parts(living, unplugged, sides, expected):
@@ -30,7 +30,7 @@ def test_parts(living, unplugged, sides, expected):
     ("groups", "expected"),
     [
         ([], sets([1, 2, 3, 4])),
-        ([[1, 2]], sets([1, 2], [3, 4])),  # who is in none is with the others who are in none
+        ([[1, 2]], sets([1, 2], [3, 4])),  # nodes in none are together
         ([[1], [2]], sets([1], [2], [3, 4])),
         ([[1, 2], [2, 3, 4]], sets([1], [2, 3, 4])),  # the last group counts
         ([[1, 2, 3, 4]], sets([1, 2, 3, 4])),

@@ -60,7 +60,7 @@ def test_who_of_serf_knows_that_somebody_has_failed():
     serf = netlab("peers.serf").Serf(lab_of(1, 2, 3), output, "Serf 1")
     output.write("serf", 1, "[INFO] serf: EventMemberFailed: n3 10.0.0.3")
     assert set(serf.noticed(3)) == {1}
-    assert serf.must_notice(3) == {1, 2, 4}  # whoever runs
+    assert serf.must_notice(3) == {1, 2, 4}  # all that run
     output.write("serf", 1, "[INFO] serf: EventMemberJoin: n3 10.0.0.3")
     assert serf.noticed(3) == {}
 
@@ -100,7 +100,7 @@ def test_what_is_not_installed_is_left_out_in_words(monkeypatch):
 
 @pytest.mark.parametrize("system", ["subord", "serf", "etcd-3"])
 def test_a_small_comparison(system):
-    """All members are found, and all deaths are noticed by those who must."""
+    """All members are found, and all deaths are noticed by those that must."""
     peers = netlab("peers.experiment")
     if not all(shutil.which(program) for program in peers.PROGRAMS[system]):
         pytest.skip(peers.INSTALL)
@@ -109,9 +109,9 @@ def test_a_small_comparison(system):
     found = {**run.about, "fault": None, **run.measure()}
     assert found["fault"] is None
     assert found["converged"], found
-    who = "client" if system == "etcd-3" else "node"
-    assert found[f"{who}s"] == (3 if system == "etcd-3" else 6)
-    assert found[f"{who}_resident_mib"] >= found[f"{who}_pss_mib"] > 1
+    reader = "client" if system == "etcd-3" else "node"
+    assert found[f"{reader}s"] == (3 if system == "etcd-3" else 6)
+    assert found[f"{reader}_resident_mib"] >= found[f"{reader}_pss_mib"] > 1
     for way in ("kill", "cut"):
         assert 0 < found[f"known_{way}_first_s"] <= found[f"known_{way}_all_s"]
     if system != "serf":
@@ -122,7 +122,7 @@ def test_a_small_comparison(system):
 
 
 def test_the_root_knows_also_while_the_victim_lives_on_as_a_root_of_its_own():
-    """Cut off, a leader of others becomes root of itself; the root of the rest is still the one who has to know."""
+    """Cut off, a leader of others becomes root of itself; the root of the rest is still the one that has to know."""
     events = netlab("eventlog.events")
     cluster = events.Cluster()
     for number, leader in ((1, None), (2, "10.0.0.1"), (3, "10.0.0.1")):

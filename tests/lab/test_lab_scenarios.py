@@ -51,7 +51,7 @@ steps = [
   { do = "expect", within_s = 15 },
 ]
 """
-# (node, its leader): of a dead process its host tells, so silence need not be waited for; of the others nobody does.
+# (node, its leader): of a dead process its host tells, so silence need not be waited for; of the others no host does.
 KILLED = {(4, 2), (5, 2)}
 CUT_OR_PAUSED = {(10, 5), (11, 5), (12, 6), (13, 6)}
 

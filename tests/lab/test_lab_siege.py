@@ -331,7 +331,7 @@ WORSE = (
 
 
 def test_a_small_siege():
-    """Nothing is understood, nobody moves but the orphans, they are healed, and all that was tried is counted."""
+    """Nothing is understood, no node moves but the orphans, they are healed, and all that was tried is counted."""
     siege = netlab("attack.experiment")
     plan = siege.Plan(nodes=(12,), fanout=2, repeat=1, per_s=600, seconds=6, rest_s=1)
     (run,) = plan.runs()

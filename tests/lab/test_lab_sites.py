@@ -189,7 +189,7 @@ def wan(link="rtt_ms = 20", **options):
 
 
 def frame(target, octets=100):
-    """From anybody, for 10.0.0.`target`, or for all."""
+    """From any host, for 10.0.0.`target`, or for all."""
     mac = b"\xff" * 6 if target == "all" else netlab("topology.addresses").hardware_address(f"10.0.0.{target}")
     return mac + bytes(octets - 6)
 
@@ -205,7 +205,7 @@ def test_frames_go_where_their_host_is_and_broadcasts_to_all_others():
     one.take(0, frame(3), 1.0)
     one.take(0, frame(2), 1.0)  # for the site itself, whose bridge did not know it yet
     one.take(2, frame("all"), 1.001)
-    one.take(1, b"\x02\xee" + bytes(98), 1.002)  # of nobody that we know
+    one.take(1, b"\x02\xee" + bytes(98), 1.002)  # of an unknown node
     assert one.next_at == pytest.approx(1.01)
     assert list(one.due(1.0099)) == []
     assert list(one.due(1.0101)) == [(1, frame(3))]
@@ -287,7 +287,7 @@ while number < 8 or (times and min(times) >= below_s and time.monotonic() < unti
         while udp.recv(2000)[0] != number % 256:
             pass
         times.append(time.monotonic() - began)
-    except OSError:  # nothing came, or nobody answers to ARP
+    except OSError:  # nothing came, or no host answers to ARP
         pass
 print(1e3 * min(times) if times else "silence")
 """

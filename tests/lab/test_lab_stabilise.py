@@ -1,4 +1,4 @@
-"""`lab stabilise` on the stand-in daemon, whose figures are known beforehand; as root and as nobody."""
+"""`lab stabilise` on the stand-in daemon, whose figures are known beforehand; as root and as the user `nobody`."""
 
 import json
 import os
@@ -37,7 +37,7 @@ def test_figures_of_the_known_tree(tmp_path):
         assert (run["roots"], run["at_home"], run["subordinates_max"]) == (1, nodes, 2)
         assert run["leader_changes_per_node"] == 0
         assert run["exchanges_per_node"] == pytest.approx((nodes - 1) / nodes)
-        # hello, its answer, here, its answer: 4 a node except the root; two more each time somebody asks again
+        # hello, its answer, here, its answer: 4 a node except the root; two more each time a node asks again
         again = run["stable_s"] / 0.2  # RETRY_S of the stand-in daemon
         assert 4 * (nodes - 1) / nodes <= run["datagrams_per_node"] <= 4 + 2 * again
         assert run["bytes_per_node"] > run["datagrams_per_node"] * 42  # headers of Ethernet, IPv4 and UDP
@@ -85,7 +85,7 @@ async def chat(node):
             due = trio.current_time()
             while True:
                 due += 0.02
-                await trio.sleep_until(due)  # who was late catches up
+                await trio.sleep_until(due)  # a late one catches up
                 await socket.sendto(bytes(100), (other, 9))  # discarded; the ICMP answers are limited to 1 a second
 
 def main(argv):

@@ -21,7 +21,7 @@ def stable(lab):
 
 
 def come_home(lab, expected):
-    """Who was early may have been a guest elsewhere first."""
+    """An early node may have been a guest elsewhere first."""
     lab.start_all()
     lab.wait(lambda cluster: leaders(lab) == expected and cluster.settled_at() is not None, 60)
 
@@ -31,7 +31,7 @@ def test_six():
         come_home(lab, TREE_OF_SIX)
         assert min(lab.processes("datagrams_sent")["datagrams_sent"].values()) > 0
         asked = lab.arp()
-        # Everybody asks for its leader, who then knows where the answer goes.
+        # Each node asks for its leader, which then knows where the answer goes.
         assert asked["requests"] >= 5
         assert (asked["silent"], asked["strangers"], asked["lost"]) == (0, 0, 0)
         with pytest.raises(netlab("errors").LabError, match="with IPv4 on one bridge alone"):
@@ -65,7 +65,7 @@ def test_routed():
 
 
 @pytest.mark.parametrize(("layout", "network"), [("six", None), ("routed", TIGHT.format(8))])
-def test_where_nobody_may_ask(layout, network):
+def test_where_no_node_may_ask(layout, network):
     """As without rights: 24 nodes know their neighbours from the beginning."""
     with netlab("lab").Lab(24, layout=layout, network=network, rootless=True) as lab:
         assert lab.client.ask("info")["neighbours"] == "permanent"

@@ -112,6 +112,9 @@ async def test_changes_go_both_ways_at_once(joined: Joined) -> None:
     await until(lambda: held.by_name == {"forget/a": document}, "a document")
     assert subordinate.tracker.membership.signers == {"forget/a": ("ann", "SHA256:ann")}
     assert subordinate.counters.orders_accepted == {"members": 1}
+    give(subordinate, said(subordinate, "b"))
+    await until(lambda: len(leader.tracker.membership.documents) == 2, "a document of below")
+    assert (leader.verifier.sources, subordinate.verifier.sources) == ({SUBORDINATE}, {LEADER})
 
 
 async def test_a_document_that_the_gate_refuses_does_not_enter_and_the_edge_stays(joined: Joined) -> None:
@@ -183,7 +186,7 @@ async def test_a_frame_without_news_wakes_its_own_edge_alone(joined: Joined) -> 
     carrier = leader.streams._carrier
     assert carrier is not None
     (edge,) = carrier._wakes
-    other = Sender(edge._stream)  # an edge of its own to the carrier
+    other = Sender(edge._stream, edge.peer)  # an edge of its own to the carrier
     carrier._wakes[other] = wake = trio.Event()
     carrier._exchange.opened(edge)
     digests = carrier._exchange.next_frame(edge, trio.current_time())
@@ -289,6 +292,6 @@ async def test_the_rename_is_on_the_disk_too(tmp_path: Path, monkeypatch: pytest
 
 def test_a_file_of_another_format_is_not_used(tmp_path: Path) -> None:
     content = Register(10, runs_of([1], UP))
-    saved = (1, msgspec.to_builtins(Terms.of(SETTINGS)), content.encode(content.items()), b"\x90")
+    saved = (2, msgspec.to_builtins(Terms.of(SETTINGS)), content.encode(content.items()), b"\x90")
     (tmp_path / FILE_NAME).write_bytes(msgspec.msgpack.encode(saved))
     assert len(Memory(str(tmp_path), SETTINGS).membership.register) == 0

@@ -49,9 +49,9 @@ class Authority:
     def issue(self, name: str, address: str = HERE, days: int = 5) -> str:
         """Path of a file with a certificate for that address."""
         key = Ed25519PrivateKey.generate()
-        who = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address(address))])
+        names = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address(address))])
         subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, address)])
-        stamped = self._builder(subject, key, NOW + timedelta(days=days)).add_extension(who, critical=False)
+        stamped = self._builder(subject, key, NOW + timedelta(days=days)).add_extension(names, critical=False)
         path = self.folder / name
         path.touch(mode=0o600)
         path.write_bytes(

@@ -139,7 +139,7 @@ async def test_random_bytes_change_nothing() -> None:
                     await until(partial(all_counted, node, number + 1), "all are counted")
         assert set(node.counters.dropped) <= {"too_short", "not_subord", "malformed", "oversized"}
         assert node.state() == before
-        assert set(node.counters.messages_sent) <= {"back", "ask"}  # its own search, and no answer to anybody
+        assert set(node.counters.messages_sent) <= {"back", "ask"}  # its own search, and no answer to any node
 
 
 async def test_an_unknown_version_is_answered_at_a_bounded_rate() -> None:

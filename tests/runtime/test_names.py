@@ -7,9 +7,10 @@ import threading
 import time
 
 import pytest
+from loops import over
 
 from subord.runtime import names
-from subord.runtime.names import ResolvedNames, confirmed_name
+from subord.runtime.names import ResolvedNames, confirmed_name, own_name
 
 
 async def test_names_are_kept() -> None:
@@ -52,3 +53,32 @@ def test_only_a_name_that_leads_back_counts(monkeypatch: pytest.MonkeyPatch) -> 
     assert confirmed_name("10.0.0.1") == "host-10.0.0.1"
     assert confirmed_name("10.0.0.2") is None
     assert confirmed_name("127.0.0.1") is None
+
+
+@over(
+    ("host", "name"),
+    [
+        ("node7", "node7"),
+        ("node7.example.org", "node7.example.org"),
+        ("localhost", None),
+        ("localhost.localdomain", None),
+        ("10.0.0.7", None),
+        ("", None),
+    ],
+)
+def test_a_host_name_that_says_nothing_does_not_count(host: str, name: str | None) -> None:
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(socket, "gethostname", lambda: host)
+        assert own_name() == name
+
+
+async def test_the_own_address_has_the_name_of_the_host() -> None:
+    """The resolver counts more; the node of a loopback address may be one of many; a name stands for one address."""
+    found = {"10.0.0.1": "one"}
+    known = ResolvedNames(found.get, lambda: "own")
+    assert await known.of(["10.0.0.1", "10.0.0.2"], own="10.0.0.2") == {"10.0.0.1": "one", "10.0.0.2": "own"}
+    assert await known.of(["10.0.0.1", "10.0.0.2"], own="10.0.0.1") == found
+    assert await known.of(["127.0.0.2"], own="127.0.0.2") == {}
+    assert await known.of(["10.0.0.1"], own="10.0.0.2") == found, "the host list names it"
+    twice = ResolvedNames(found.get, lambda: "one")
+    assert await twice.of(["10.0.0.1", "10.0.0.2"], own="10.0.0.2") == found

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import statistics
 import time
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ from signers import MEMBERS, Signers
 from subord.core.carriage.orders import Verdict
 from subord.core.carriage.verdicts import SENTENCES
 from subord.runtime.security import operators
-from subord.runtime.security.operators import BURST, CACHED_MAX, WAITING_MAX, Operators
+from subord.runtime.security.operators import BURST, CACHED_MAX, FALSE_BURST, FALSE_PER_S, WAITING_MAX, Operators
 
 ORDER = b"forget node 3"
 AT_MS = int(time.time() * 1000)
@@ -172,6 +173,19 @@ async def test_what_ssh_keygen_does_not_verify_is_not_accepted(signers: Signers)
     assert (await judge.verify(ORDER, signature, MEMBERS, AT_MS)).word == "not_permitted"
 
 
+async def test_a_principal_of_a_later_line_of_the_key_can_be_revoked(signers: Signers) -> None:
+    """ssh-keygen names the principals of the first line alone."""
+    judge = Operators(str(signers.write("alice {alice}", "admin {alice}", "bob {bob}")))
+    signed = {each: signers.sign(each, ORDER) for each in ("alice", "bob")}
+    assert (await judge.verify(ORDER, signed["alice"], MEMBERS, AT_MS)).word == ""
+    judge.revoke(["admin"])
+    assert judge.revoked_keys() == {signers.fingerprint("alice")}
+    assert (await judge.verify(ORDER, signed["alice"], MEMBERS, AT_MS)).word == "revoked"
+    assert (await judge.verify(ORDER, signed["bob"], MEMBERS, AT_MS)).word == ""
+    signers.file.unlink()
+    assert judge.revoked_keys() == frozenset()
+
+
 # -- bounds ---------------------------------------------------------------------------------------------------------
 
 
@@ -188,8 +202,8 @@ class Counted:
     def starts(self) -> int:
         return len(self._starts.read_text().splitlines()) if self._starts.exists() else 0
 
-    async def word(self, signature: bytes, content: bytes = ORDER) -> str:
-        return (await self.judge.verify(content, signature, MEMBERS, AT_MS)).word
+    async def word(self, signature: bytes, content: bytes = ORDER, source: str = "") -> str:
+        return (await self.judge.verify(content, signature, MEMBERS, AT_MS, source)).word
 
 
 async def test_a_verdict_is_found_once(signers: Signers) -> None:
@@ -226,12 +240,41 @@ async def test_the_same_order_from_many_neighbours_is_verified_once(signers: Sig
 async def test_a_flood_is_refused_as_busy(signers: Signers) -> None:
     signers.write("alice {alice}")
     counted, signature = Counted(signers), signers.sign("mallory", ORDER)
-    words = [await counted.word(signature, b"%d" % number) for number in range(int(BURST) + 3)]
+    words = [await counted.word(signature, b"%d" % number, f"{number}") for number in range(int(BURST) + 3)]
     assert words == ["unknown_principal"] * int(BURST) + ["busy"] * 3
     counted.now += 1
-    assert [await counted.word(signature, b"later %d" % number) for number in range(6)] == (
+    assert [await counted.word(signature, b"later %d" % number, f"{number}") for number in range(6)] == (
         ["unknown_principal"] * 5 + ["busy"]
     )
+
+
+async def test_a_flood_of_one_neighbour_leaves_room_for_the_orders_of_others(signers: Signers) -> None:
+    """One sends false signatures all the time; another one sends a genuine order each second."""
+    signers.write("alice {alice}")
+    counted, false = Counted(signers), signers.sign("mallory", ORDER)
+    refused: Counter[str] = Counter()
+    seconds = 12
+    for second in range(seconds):
+        for number in range(30):
+            refused[await counted.word(false, b"%d" % (30 * second + number), "10.0.0.9")] += 1
+            counted.now += 1 / 30
+        genuine = b"genuine %d" % second
+        assert await counted.word(signers.sign("alice", genuine), genuine, "10.0.0.2") == ""
+    assert refused["unknown_principal"] == pytest.approx(FALSE_BURST + FALSE_PER_S * seconds, abs=1)
+    assert refused["busy"] > 200
+    assert await counted.word(signers.sign("alice", ORDER), ORDER, "10.0.0.9") == "busy"
+    assert await counted.word(signers.sign("alice", ORDER), ORDER) == "", "given at this node"
+    counted.now += 2
+    other = b"of the neighbour that has sent false ones"
+    assert await counted.word(signers.sign("alice", other), other, "10.0.0.9") == "", "it only waits"
+
+
+async def test_genuine_orders_of_one_neighbour_use_up_no_share(signers: Signers) -> None:
+    signers.write("alice {alice}")
+    counted = Counted(signers)
+    contents = [b"%d" % number for number in range(int(BURST))]
+    assert {await counted.word(signers.sign("alice", each), each, "10.0.0.2") for each in contents} == {""}
+    assert counted.judge.sizes() == {"verdicts": int(BURST), "false_signers": 0}
 
 
 async def test_only_some_wait_for_their_turn(signers: Signers) -> None:
@@ -257,7 +300,16 @@ async def test_the_table_of_verdicts_is_bounded(signers: Signers, monkeypatch: p
     counted, signature = Counted(signers), signers.sign("mallory", ORDER)
     for number in range(5):
         await counted.word(signature, b"%d" % number)
-    assert counted.judge.sizes() == {"verdicts": 3}
+    assert counted.judge.sizes() == {"verdicts": 3, "false_signers": 1}
+
+
+async def test_the_table_of_neighbours_is_bounded(signers: Signers, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(operators, "SOURCES_MAX", 3)
+    signers.write("alice {alice}")
+    counted, signature = Counted(signers), signers.sign("mallory", ORDER)
+    for number in range(5):
+        await counted.word(signature, b"%d" % number, f"10.0.0.{number}")
+    assert counted.judge.sizes()["false_signers"] == 3
 
 
 @pytest.mark.slow

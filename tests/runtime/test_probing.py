@@ -371,4 +371,4 @@ async def test_pending_probes_are_bounded_and_expire(monkeypatch: pytest.MonkeyP
         monkeypatch.setattr(module.time, "monotonic_ns", lambda: real() + ROUND_TRIP_NS_MAX + MS)
         mine.measure(2, 1)
         assert len(mine) == 1
-        assert a.dropped == {"probe_crowded_out": 10}, "who never answers is no loss to count"
+        assert a.dropped == {"probe_crowded_out": 10}, "a node that never answers is no loss to count"

@@ -370,7 +370,7 @@ async def test_a_peer_with_a_removed_key_connects_again(cluster: Cluster) -> Non
 
 
 async def test_peers_of_older_releases_get_rings_as_text(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "CARRIES_S_MAX", 0.1)
+    monkeypatch.setattr(module, "DOCUMENTS_S_MAX", 0.1)
     a, b, old = cluster.open(A, ring(ONE)), cluster.open(B, ring(ONE)), cluster.open(C, ring(ONE), is_old=True)
     cluster.hold(b, old)
     cluster.hold(old, a)

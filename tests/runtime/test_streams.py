@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import resource
-import shutil
 import signal
 import socket
 import struct
@@ -22,6 +21,7 @@ import pytest
 import trio
 from conditions import WAIT_S_MAX, until
 from loops import over
+from namespaces import output_in_namespace
 
 import subord
 from subord.core.address.network import Network
@@ -290,22 +290,7 @@ print(json.dumps(sorted(ended)))
 
 def test_a_vanished_host_is_noticed_at_both_ends_without_data() -> None:
     """Else each would cost its leader a file descriptor for ever."""
-    if shutil.which("unshare") is None:
-        pytest.skip("no `unshare` on this machine")
-    enter = ["unshare", "-n"] if os.geteuid() == 0 else ["unshare", "-Urn"]
-    tried = subprocess.run([*enter, "true"], capture_output=True, text=True, check=False, timeout=WAIT_S_MAX)
-    if tried.returncode != 0:
-        pytest.skip(f"neither root nor user namespaces here: {tried.stderr.strip()}")
-    done = subprocess.run(
-        [*enter, sys.executable, "-c", VANISHED],
-        env={**os.environ, "PYTHONPATH": SOURCE},
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout) == [SUBORDINATE, "leader"]
+    assert json.loads(output_in_namespace(VANISHED)) == [SUBORDINATE, "leader"]
 
 
 # -- invalid openings ----------------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding
 from host_authority import HostAuthority
-from releases import WHEEL
+from releases import RELEASES, wheel_of
 
 from subord.core.identity.signer import Signer
 from subord.runtime.frames import Frames, frame
@@ -132,18 +132,18 @@ def test_only_the_key_pair_of_the_certificate_counts() -> None:
     assert identity_of(ours, ec.generate_private_key(ec.SECP256R1()).public_key()) == (b"", b"")
 
 
-# -- the release before ---------------------------------------------------------------------------------------------
+# -- former releases ------------------------------------------------------------------------------------------------
 
 
-def started(code: str, *words: str, passed: int | None = None) -> subprocess.Popen[str]:
-    """A process with the release before, which gets the key ring on its standard input."""
+def started(release: str, code: str, *words: str, passed: int | None = None) -> subprocess.Popen[str]:
+    """A process with the former release, which gets the key ring on its standard input."""
     old = subprocess.Popen(
         [sys.executable, "-P", "-c", code, *words],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
         pass_fds=[] if passed is None else [passed],
-        env={**os.environ, "PYTHONPATH": str(WHEEL)},
+        env={**os.environ, "PYTHONPATH": str(wheel_of(release))},
     )
     assert old.stdin
     old.stdin.write(text_of(RING))
@@ -153,12 +153,15 @@ def started(code: str, *words: str, passed: int | None = None) -> subprocess.Pop
 
 OLD_SERVER = """
 import socket, sys, trio
-from subord.runtime.tls import Tls, papers_of
+try:
+    from subord.runtime.tls import Tls, papers_of as certificates_of
+except ImportError:  # of 0.1
+    from subord.runtime.security.tls import Tls, certificates_of
 from subord.sealing.keys import parse
 
 async def main():
     ring = parse(sys.stdin.read())
-    tls = Tls(lambda: papers_of(ring, "127.0.0.1"))
+    tls = Tls(lambda: certificates_of(ring, "127.0.0.1"))
     listening = trio.socket.from_stdlib_socket(socket.create_server(("127.0.0.1", 0)))
     print(listening.getsockname()[1], flush=True)
     sock, _ = await listening.accept()
@@ -172,8 +175,9 @@ trio.run(main)
 """
 
 
-async def test_the_release_before_connects_both_ways_and_has_no_identity() -> None:
-    old = started(OLD_SERVER)
+@pytest.mark.parametrize("release", RELEASES)
+async def test_a_former_release_connects_both_ways_and_has_no_identity(release: str) -> None:
+    old = started(release, OLD_SERVER)
     assert old.stdout
     with old, trio.fail_after(WAIT_S_MAX):
         try:
@@ -265,7 +269,10 @@ async def test_a_reflected_proof_is_refused() -> None:
 
 OLD_PROOF = """
 import socket, sys, trio
-from subord.runtime import proof
+try:
+    from subord.runtime import proof
+except ImportError:  # of 0.1
+    from subord.runtime.security import proof
 from subord.sealing.keys import parse
 
 async def main():
@@ -280,11 +287,12 @@ trio.run(main)
 """
 
 
+@pytest.mark.parametrize("release", RELEASES)
 @pytest.mark.parametrize("role", ["calling", "called"])
-async def test_the_release_before_proves_its_key_and_no_identity(role: str) -> None:
+async def test_a_former_release_proves_its_key_and_no_identity(role: str, release: str) -> None:
     left, right = socket.socketpair()
     with left, right:
-        old = started(OLD_PROOF, str(right.fileno()), role, passed=right.fileno())
+        old = started(release, OLD_PROOF, str(right.fileno()), role, passed=right.fileno())
         assert old.stdout
         stream = trio.SocketStream(trio.socket.from_stdlib_socket(left))
         with old, trio.fail_after(WAIT_S_MAX):

@@ -5,17 +5,13 @@ from __future__ import annotations
 import errno
 import json
 import os
-import shutil
 import socket
-import subprocess
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 import trio
+from namespaces import output_in_namespace
 
-import subord
 from subord.runtime.counters import Counters
 from subord.runtime.net.udp import RECEIVED_AT_ONCE_MAX, BindError, UdpSocket
 from subord.sealing.header import SEALED_BYTES_MAX
@@ -114,29 +110,8 @@ print(json.dumps(at_once))
 """
 
 
-def in_namespace(script: str) -> str:
-    """Output of a Python script in a new network namespace."""
-    if shutil.which("unshare") is None:
-        pytest.skip("no `unshare` on this machine")
-    enter = ["unshare", "-n"] if os.geteuid() == 0 else ["unshare", "-Urn"]
-    tried = subprocess.run([*enter, "true"], capture_output=True, text=True, check=False, timeout=WAIT_S_MAX)
-    if tried.returncode != 0:
-        pytest.skip(f"neither root nor user namespaces here: {tried.stderr.strip()}")
-    source = str(Path(subord.__file__).parents[1])
-    done = subprocess.run(
-        [*enter, sys.executable, "-c", script],
-        env={**os.environ, "PYTHONPATH": source},
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
 def test_an_address_still_checked_for_duplicates_is_waited_for() -> None:
-    at_once = json.loads(in_namespace(DUPLICATE_ADDRESS_CHECK))
+    at_once = json.loads(output_in_namespace(DUPLICATE_ADDRESS_CHECK))
     # Else the machine has such checks switched off, and the test has shown nothing.
     if at_once == "usable":
         pytest.skip("IPv6 addresses are not checked for duplicates on this machine")
@@ -177,8 +152,8 @@ async def test_a_burst_is_received_in_portions(ours: UdpSocket, peer: socket.soc
 
 
 async def test_port_unreachable_is_reported(ours: UdpSocket, address: str, counters: Counters) -> None:
-    nobody = free_port(address)
-    ours.send(b"anybody there?", address, nobody)
+    unused = free_port(address)
+    ours.send(b"is a node there?", address, unused)
     await readable(ours)
     assert list(ours.received()) == []
     assert ours.has_returns
@@ -191,7 +166,7 @@ async def test_port_unreachable_is_reported(ours: UdpSocket, address: str, count
 async def test_an_icmp_error_does_not_lose_the_next_datagram(
     ours: UdpSocket, peer: socket.socket, address: str, counters: Counters
 ) -> None:
-    ours.send(b"anybody there?", address, free_port(address))
+    ours.send(b"is a node there?", address, free_port(address))
     await readable(ours)  # the return has arrived, and the next call on the socket will report it
     ours.send(b"hello", address, peer.getsockname()[1])
     assert peer.recv(16) == b"hello"

@@ -95,13 +95,13 @@ def test_seeds_that_failed_by_the_harder_checkers_hold(seed: int, what_was_wrong
 
 @pytest.mark.slow
 @pytest.mark.parametrize("mapping", ["performance", "latency"])
-def test_forty_seeds_hold_by_each_measured_mapping(mapping: MappingName) -> None:
-    summary = campaign.run(range(40), mapping=mapping)
-    assert (len(summary.verdicts), summary.mapping) == (40, mapping)
+def test_seeds_hold_by_each_measured_mapping(mapping: MappingName) -> None:
+    summary = campaign.run(range(20), mapping=mapping)
+    assert (len(summary.verdicts), summary.mapping) == (20, mapping)
     assert summary.failed == [], "\n".join(campaign.report(summary))
 
 
-@pytest.mark.slow
+@pytest.mark.long  # most of them have thirty nodes and more
 @over(
     ("seed", "what_failed"),
     [

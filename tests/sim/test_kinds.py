@@ -17,7 +17,7 @@ from subord.sim.scenario.definition import Scenario, positions_of, read
 from subord.sim.scenario.written import write
 
 SEEDS = range(200)
-FEW = range(2)
+FEW = range(1)
 
 
 def drawn(kind: str, seeds: range = SEEDS) -> list[Scenario]:

@@ -29,13 +29,14 @@ def play(seed: int) -> Play:
 
 
 @pytest.mark.slow
-def test_all_nodes_remember_alike_in_200_orders() -> None:
+@pytest.mark.parametrize("seeds", [range(60), pytest.param(range(60, SEEDS), marks=pytest.mark.long)])
+def test_all_nodes_remember_alike_in_200_orders(seeds: range) -> None:
     demands = 0
-    for seed in range(SEEDS):
+    for seed in seeds:
         remembered = play(seed)._remembered
         assert remembered is not None
         demands += remembered.demands
-    assert demands > SEEDS  # most orders leave nodes that are down, have left, or are forgotten
+    assert demands > len(seeds)  # most orders leave nodes that are down, have left, or are forgotten
 
 
 def first_fault() -> Violation | None:

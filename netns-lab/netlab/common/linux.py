@@ -9,11 +9,14 @@ from __future__ import annotations
 import ctypes
 import os
 import signal
+import socket
 from pathlib import Path
 
 CLONE_NEWNS = 0x00020000
+CLONE_NEWUTS = 0x04000000
 CLONE_NEWUSER = 0x10000000
 CLONE_NEWNET = 0x40000000
+NAME_OF_NO_NODE = "localhost"
 ENDING_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 _PR_SET_PDEATHSIG = 1
@@ -41,9 +44,13 @@ def setns(descriptor: int, kind: int) -> None:
 
 
 def enter_private(*, rootless: bool) -> None:
-    """Enter new network and mount namespaces; with `rootless` also a new user namespace, as its uid 0."""
+    """Enter new network, mount and host name namespaces; with `rootless` also a new user namespace, as its uid 0.
+
+    All nodes share the host name, so it is one that names no node.
+    """
     uid, gid = os.geteuid(), os.getegid()
-    unshare((CLONE_NEWUSER if rootless else 0) | CLONE_NEWNET | CLONE_NEWNS)
+    unshare((CLONE_NEWUSER if rootless else 0) | CLONE_NEWNET | CLONE_NEWNS | CLONE_NEWUTS)
+    socket.sethostname(NAME_OF_NO_NODE)
     if rootless:
         Path("/proc/self/setgroups").write_text("deny")  # or the kernel refuses a gid_map from a plain user
         Path("/proc/self/uid_map").write_text(f"0 {uid} 1")

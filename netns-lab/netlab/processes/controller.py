@@ -26,7 +26,7 @@ from netlab.common.waiting import wait_until
 from netlab.errors import LabError
 from netlab.processes import zygotes
 from netlab.processes.options import Options, config_text
-from netlab.processes.releases import Release
+from netlab.processes.releases import PREVIOUS, Release
 from netlab.processes.rundir import RunDirectory
 from netlab.topology import arp_counter, filters, relay
 from netlab.topology.addresses import (
@@ -204,8 +204,12 @@ class Controller:
         for address in addresses:
             if address in self._zygotes.pids:
                 raise LabError(f"{address} is running already. Nothing was started.")
+        if release is not None:
+            self._zygotes.assign(addresses, release)
+            for address in addresses:
+                self._configure(address)
         nodes = [[address, self._namespace(address), self._position(address)] for address in addresses]
-        return self._zygotes.start(nodes, release)
+        return self._zygotes.start(nodes)
 
     def _do_signal(self, address: str, number: int) -> Message:
         done = self._zygotes.signal(address, number)
@@ -238,7 +242,9 @@ class Controller:
     def _configure(self, address: str) -> None:
         """Replace the file as a whole: the daemon may be reading it."""
         files = self._directory.node(self._position(address))
-        replace_file(files / "config.toml", config_text(self._options, address, files, self._directory))
+        is_old = self._zygotes.release_of(address) == PREVIOUS
+        text = config_text(self._options, address, files, self._directory, is_old=is_old)
+        replace_file(files / "config.toml", text)
 
     def _do_replace(self, address: str) -> None:
         """Another host, with an empty disk, at this address; the old one disappears without a message."""

@@ -62,8 +62,9 @@ class Options:
         return msgspec.json.decode(text, type=Options)
 
 
-def config_text(options: Options, address: str, files: Path, directory: RunDirectory) -> str:
-    """The daemon's configuration file for one node; `files` is the node's own directory."""
+def config_text(options: Options, address: str, files: Path, directory: RunDirectory, *, is_old: bool = False) -> str:
+    """The daemon's configuration file for one node; `files` is the node's own directory. `is_old`: for a daemon of
+    the previous release."""
     cluster = {
         **{name: getattr(options, name) for name in ("network", "fanout", "guest_slots", "mapping", "numbering")},
         "timing": options.timing,
@@ -73,8 +74,7 @@ def config_text(options: Options, address: str, files: Path, directory: RunDirec
     }
     node = {
         "address": address,
-        # The release before does not know the key.
-        "operators": str(directory.operators) if options.previous is None else None,
+        "operators": None if is_old else str(directory.operators),  # releases before 0.3 do not know the key
         "control_socket": str(files / "control.sock"),
         "metrics": f"[{address}]:9717" if ":" in address else f"{address}:9717",
         "state_directory": str(files / "state") if options.disk else None,

@@ -107,7 +107,8 @@ class Zygote:
         with contextlib.suppress(ModuleNotFoundError):  # the previous release has TLS elsewhere
             _seal_once()
         file = self._directory.path / f"warm-up-{os.getpid()}.toml"
-        file.write_text(config_text(self._options, self._options.addresses[0], file.parent, self._directory))
+        address, is_old = self._options.addresses[0], self._tree is not None
+        file.write_text(config_text(self._options, address, file.parent, self._directory, is_old=is_old))
         with contextlib.redirect_stdout(sys.stderr), contextlib.suppress(SystemExit):
             main(["config", "check", str(file)])  # every daemon repeats a refusal, in its own log
 

@@ -54,14 +54,15 @@ class Zygotes:
         wanted = [self.release_of(address) for address in addresses]
         return sum(self._ask(release, {"touch": wanted.count(release)})["mib"] for release in self.lines)
 
-    def start(self, nodes: Iterable[Node], release: Release | None) -> dict[str, int]:
-        if release is not None:
-            if release not in self.lines:
-                raise LabError(
-                    f"This lab has no {release} release: raise it with `--previous FILE`. Nothing was started."
-                )
-            nodes = list(nodes)
-            self._releases.update((str(address), release) for address, *_ in nodes)
+    def assign(self, addresses: Iterable[str], release: Release) -> None:
+        """Daemons of these addresses are of this release from their next start on. Raises LabError."""
+        if release not in self.lines:
+            raise LabError(
+                f"This lab has no {release} release: raise it with `--previous FILE`. Nothing was started."
+            )
+        self._releases.update(dict.fromkeys(addresses, release))
+
+    def start(self, nodes: Iterable[Node]) -> dict[str, int]:
         pids: dict[str, int] = {}
         for each, group in groupby(nodes, key=lambda node: self.release_of(str(node[0]))):
             pids.update(self._ask(each, {"start": list(group)}))

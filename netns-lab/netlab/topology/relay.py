@@ -32,7 +32,7 @@ TAP_FRAMES_MAX = 10_000  # that the kernel queues at each tap while the relay is
 PRIORITY = 1  # of real time: the relay does not wait for the daemons
 IDLE_S = 1.0
 CANNOT_BEGIN = (
-    "The relay between the sites cannot begin: {}. It needs the kernel's `tun`, and a user who may read and write"
+    "The relay between the sites cannot begin: {}. It needs the kernel's `tun`, and a user that may read and write"
     f" {DEVICE}. Nothing was started."
 )
 GONE = "The relay between the sites ended by itself, and no frame passes between them. Its last words, if any:"

@@ -120,7 +120,8 @@ def _without_answer(found: AskFailure) -> Response:
 async def _names(node: NodeApi) -> NamesDocument:
     register = node.tracker.membership.register
     members_of = nodes.addresses(node.settings, register.positions(State.UP, State.DOWN))
-    resolved = await node.resolved_names.of(each for each in (node.address, *members_of) if each not in node.names)
+    unlisted = (each for each in (node.address, *members_of) if each not in node.names)
+    resolved = await node.resolved_names.of(unlisted, own=node.address)
     return NamesDocument(names=node.names, resolved=resolved)
 
 

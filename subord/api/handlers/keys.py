@@ -84,7 +84,7 @@ def _sum(one: CountedRing, other: CountedRing) -> CountedRing:
 
 
 def refused() -> RotatedDocument:
-    """The answer to a change of keys by a node or a command of an older release, which nobody has signed."""
+    """The answer to a change of keys by a node or a command of an older release, which no operator has signed."""
     return RotatedDocument(error=f"{OLDER}; nothing was changed")
 
 

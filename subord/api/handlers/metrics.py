@@ -187,7 +187,7 @@ def _performance(node: NodeApi) -> Iterator[Metric]:
     text = "Smoothed performance of this node in jobs a second; absent while it is unknown"
     jobs_per_second = None if jobs_per_hour is None else jobs_per_hour / 3600
     yield GaugeMetricFamily("subord_performance_jobs_per_second", text, value=jobs_per_second)
-    text = "The same in jobs an hour; the next release leaves it out"
+    text = "The same in jobs an hour; release 0.4 leaves it out"
     yield GaugeMetricFamily("subord_performance_jobs_per_hour", text, value=jobs_per_hour)
     yield _count("jobs_done", "Jobs that `subord job-done` reported, by weight", node.counters.jobs_done)
     yield _by(

@@ -23,6 +23,7 @@ from subord.api.models.fields import ErrorsDocument, ProblemDocument, ProblemsDo
 from subord.api.models.members import MembersDocument
 from subord.api.node_api import AskFailure, NodeApi
 from subord.api.query import aggregate
+from subord.core.identity.identity import WORDS
 from subord.core.view import Snapshot
 from subord.runtime.problems import LATELY_S, loss_of
 from subord.runtime.security.peer_identity import CERTIFICATE_REASON, FOREIGN_KEY, NO_IDENTITY
@@ -64,6 +65,7 @@ MEANINGS: Final = {
     "bad_tag": " (its address is translated on the way, or forged)",
 }
 IDENTITY_REASONS: Final = (FOREIGN_KEY, NO_IDENTITY, CERTIFICATE_REASON)  # shown at once
+IDENTITY_WORDS: Final = frozenset(WORDS.values())
 RUNS: Final = "runs version "
 SAME_EVERYWHERE: Final = ("version", "ring")
 KINDS: Final = (
@@ -281,8 +283,11 @@ def of_one(node: NodeApi) -> ProblemsDocument:
 def _about_others(node: NodeApi, view: Snapshot) -> Iterator[ProblemDocument]:
     for each in view.refusals:
         if each.ago_s <= LATELY_S:
-            # The reason names the other node's setting first, whichever side refuses: it is about the other node.
-            yield _problem("refused", f"refused: {each.reason}", each.address, ago_s=each.ago_s)
+            # The reason names the other node's setting first, whichever side refuses: it is about the other node. One
+            # that the other node gives for an identity is about this node.
+            is_about_us = each.by == "them" and each.reason in IDENTITY_WORDS
+            address = node.address if is_about_us else each.address
+            yield _problem("refused", f"refused: {each.reason}", address, ago_s=each.ago_s)
     silent = [edge.position for edge in view.subordinates if edge.silent]
     for address in nodes.addresses(node.settings, silent):
         yield _problem("silent", "silent: overdue, and not yet given up", address)

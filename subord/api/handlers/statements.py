@@ -36,13 +36,23 @@ Said = tuple[list[Order], list[Position]]
 
 
 def forget(node: NodeApi, query: Query, tag: str) -> Said:
-    """Those that are down are expected no longer; of the others nothing is said. Raises RefusedError."""
-    ranges, reason, by = _ranges(node, query), reason_in(query), said_by(query)
-    down = [p for p in node.tracker.membership.register.positions(State.DOWN) if statements.in_ranges(ranges, p)]
-    if not down:
+    """Of `nodes`, those that are down are expected no longer; of the others nothing is said. `absent` are no members,
+    as after a goodbye, and have pinned keys. No key is pinned to any of them any more. Raises RefusedError.
+    """
+    reason, by = reason_in(query), said_by(query)
+    absent = _positions(_ranges(node, query, "absent")) if "absent" in query else []
+    ranges = _ranges(node, query) if "nodes" in query or not absent else ()
+    register, pins = node.tracker.membership.register, node.tracker.membership.pins
+    if strangers := [each for each in absent if pins is None or not pins.key_of(each)]:
+        first, more = nodes.address(node.settings, strangers[0]), len(strangers) - 1
+        sentence = f"no member, and no key is pinned to its address: {first}{f' and {more} more' if more else ''}"
+        raise RefusedError(404, f"{sentence}; `subord members` lists all, and nothing was changed")
+    down = [p for p in register.positions(State.DOWN) if statements.in_ranges(ranges, p)]
+    found = sorted({*down, *absent})
+    if not found:
         raise RefusedError(409, "none of these nodes is down: nothing was changed")
-    said = Forget(statements.ranges_of(down), reason, by)
-    return _checked([statements.forget_order(tag, said, node.tracker.wall_ms)]), down
+    said = Forget(statements.ranges_of(found), reason, by)
+    return _checked([statements.forget_order(tag, said, node.tracker.wall_ms)]), found
 
 
 def maintain(node: NodeApi, query: Query, tag: str) -> Said:
@@ -70,12 +80,12 @@ def _checked(orders: list[Order]) -> list[Order]:
     return orders
 
 
-def _ranges(node: NodeApi, query: Query) -> Ranges:
-    size, text = node.settings.network.size, query.get("nodes", "")
+def _ranges(node: NodeApi, query: Query, name: str = "nodes") -> Ranges:
+    size, text = node.settings.network.size, query.get(name, "")
     try:
         ranges = tuple(_range(part) for part in text.split(","))
     except ValueError:
-        raise RefusedError(400, "nodes must be positions such as 1,3-5: nothing was changed") from None
+        raise RefusedError(400, f"{name} must be positions such as 1,3-5: nothing was changed") from None
     if any(not 1 <= first <= last <= size for first, last in ranges):
         raise RefusedError(400, f"a position must be from 1 to {size}: nothing was changed")
     if len(ranges) > RANGES_MAX or statements.size_of(ranges) > POSITIONS_MAX:

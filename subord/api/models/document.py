@@ -33,10 +33,10 @@ class Document(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Renamed(msgspec.Struct, frozen=True, kw_only=True):
-    """Has fields with a new name. Nodes of the release before send only the old name, and read only that one."""
+    """Has fields with a new name. Nodes of release 0.1 send only the old name, and read only that one."""
 
     OLD_NAMES: ClassVar[Mapping[str, str]] = {}
-    """The old name of each new one. Both are sent in this release; the next one drops the old one."""
+    """The old name of each new one. Both are sent since 0.2; 0.4 drops the old one."""
 
     def __post_init__(self) -> None:
         for new, old in self.OLD_NAMES.items():

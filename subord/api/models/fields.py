@@ -341,7 +341,8 @@ class StatementDocument(Document, frozen=True, kw_only=True):
 
 
 class NamesDocument(Document, frozen=True, kw_only=True):
-    """Names by address, as this node's host list has them; `resolved`: of other members, by its resolver."""
+    """Names by address, as this node's host list has them; `resolved`: of other members, by its resolver, and of this
+    node else its own host name."""
 
     names: Mapping[Address, str]
     resolved: Mapping[Address, str] = {}

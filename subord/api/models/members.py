@@ -133,7 +133,7 @@ class MembersDocument(Document, frozen=True, kw_only=True):
 
 class ChangeDocument(Renamed, frozen=True, kw_only=True):
     """One event. `time`: by the clock of the node that recorded it, `number` its count. `reason`, `by`: of an order,
-    and the operator who signed it."""
+    and the operator that signed it."""
 
     OLD_NAMES: ClassVar = {"former_leader": "old"}
 

@@ -1,4 +1,6 @@
-"""`subord forget`: nodes that are down will not return, and all nodes shall know it. The operator signs it."""
+"""`subord forget`: nodes that are down will not return, or other hosts take their addresses, and all nodes shall
+know it. The operator signs it.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,7 @@ from subord.client import exit_codes
 from subord.client.daemon import Document, ask, asked
 from subord.client.errors import CommandError
 from subord.client.folding import in_short
-from subord.client.member_choice import chosen, operator, positions_text, printable_reason
+from subord.client.member_choice import chosen_places, operator, positions_text, printable_reason
 from subord.client.naming import names_for, renamed
 from subord.client.options import add_asking, add_json, add_names, add_nodes, socket_path
 from subord.client.orders import order, statement
@@ -28,8 +30,9 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
         "forget",
         help="say that nodes that are down will not return",
         description="Say that nodes that are down are no longer expected. All nodes forget them and no longer count "
-        "them as down. A node that returns is a member again. A node that is up is never forgotten: stop it first; "
-        "it says goodbye, and there is nothing to forget.",
+        "them as down. A node that returns is a member again. No key is pinned to their addresses any more, so "
+        "other hosts may take them; for this, also nodes that said goodbye can be forgotten. A node that is up is "
+        "never forgotten: stop it first.",
         epilog="every node keeps the reason for 30 days, so that nodes that are away learn of it, too; `subord "
         "members --forgotten` shows it",
     )
@@ -44,12 +47,18 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
 def run(arguments: argparse.Namespace) -> int:
     """Says it at this node, and waits until the root has written it into the register."""
     path, members = socket_path(arguments), asked(arguments, "/v1/members")["members"]
-    nodes = chosen(arguments, arguments.nodes, members)
+    nodes = chosen_places(arguments, arguments.nodes)
+    standings = {each["address"]: each["standing"] for each in members}
     names = names_for(arguments, nodes)
-    up = [each["address"] for each in nodes if each["standing"] not in DOWN]
+    up = [each["address"] for each in nodes if standings.get(each["address"], "gone") not in DOWN]
     if up:
         raise CommandError(f"not down, so not forgotten: {in_short(up)}; nothing was changed", exit_codes.USAGE)
-    query = {"nodes": positions_text(nodes), "reason": printable_reason(arguments), "by": operator()}
+    parts = {
+        "nodes": [each for each in nodes if each["address"] in standings],
+        "absent": [each for each in nodes if each["address"] not in standings],
+    }
+    query = {name: positions_text(part) for name, part in parts.items() if part}
+    query |= {"reason": printable_reason(arguments), "by": operator()}
     said = renamed(statement(order(arguments, {"action": "forget", **query})), names)
     is_done = _is_done(path, {each["address"] for each in nodes})
     if arguments.json:

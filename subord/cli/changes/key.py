@@ -86,7 +86,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _json(changed: Document, found: Document | None, has_reached_all: bool) -> Document:
-    """With the old names `everybody` and `nodes`, and `error` and `passing`, which the next release drops."""
+    """With the old names `everybody` and `nodes`, and `error` and `passing`, which 0.4 drops."""
     new = {"confirmed": has_reached_all, "coverage": found, "error": None, "passing": False}
     return {**changed, **new, "everybody": has_reached_all, "nodes": found}
 

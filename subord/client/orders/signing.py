@@ -107,7 +107,7 @@ def own_keys() -> list[str]:
 
 
 def _folders() -> Iterator[str]:
-    """Under sudo first that of the user who gave the command."""
+    """Under sudo first that of the user that gave the command."""
     user = os.environ.get("SUDO_USER")
     if user:
         import pwd

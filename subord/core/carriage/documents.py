@@ -3,8 +3,8 @@
 Inputs are documents whose signatures were accepted (runtime/security/gate.py); of two with one name the higher
 version counts. Two different ones with the same version are a conflict: all nodes keep the same one of them, and show
 that there was another. A document has an expiry, after which no node takes or keeps it, except those of LASTING.
-Invariants: after the same documents all nodes hold the same, whoever signed an order first; a document that is held
-is never replaced by an older version.
+Invariants: after the same documents all nodes hold the same, whichever operator signed an order first; a document
+that is held is never replaced by an older version.
 """
 
 from __future__ import annotations

@@ -101,6 +101,7 @@ class _Edge:
 
     def __init__(self, waiting: dict[str, Replica]) -> None:
         self.waiting = waiting
+        self.theirs: frozenset[str] | None = None  # names of the replicas of the other end
         self.digests_due_at = -inf
         self.whole = {name: _Whole() for name in waiting}
 
@@ -131,6 +132,11 @@ class Exchange:
 
     def closed(self, edge: Hashable) -> None:
         self._edges.pop(edge, None)
+
+    def has(self, edge: Hashable, name: str) -> bool | None:
+        """Whether the other end has a replica of this name; None: its digests have not come yet."""
+        state = self._edges.get(edge)
+        return None if state is None or state.theirs is None else name in state.theirs
 
     # -- sending ------------------------------------------------------------------------------------------
 
@@ -193,6 +199,8 @@ class Exchange:
 
     def _compare(self, edge: Hashable, digests: Digests, now: float) -> None:
         state = self._edges.get(edge)
+        if state is not None:
+            state.theirs = frozenset(digests)
         for name, replica in self.replicas.items():
             if digests.get(name) == replica.digest:
                 self.compared.add(name)

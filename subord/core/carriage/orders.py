@@ -39,8 +39,11 @@ class Verdict(NamedTuple):
 class Verifier(Protocol):
     """Judges signatures in the format of SSHSIG (OpenSSH, PROTOCOL.sshsig)."""
 
-    async def verify(self, content: bytes, signature: bytes, namespace: str, at_ms: int) -> Verdict:
-        """Whether an operator of this node has signed `content` for `namespace`, with a key valid at `at_ms`."""
+    async def verify(self, content: bytes, signature: bytes, namespace: str, at_ms: int, source: str = "") -> Verdict:
+        """Whether an operator of this node has signed `content` for `namespace`, with a key valid at `at_ms`.
+
+        `source`: the address of the neighbour that offers it; "": it is given at this node.
+        """
 
 
 class Order(NamedTuple):

@@ -1,7 +1,7 @@
 """The list of revoked operators and nodes: one numbered document that all nodes hold.
 
 Inputs are the documents of a node; outputs are the entries, whether an operator is among them, and the next versions
-of the list. The list never expires. It stays when the operator who signed it is revoked: only a later one replaces
+of the list. The list never expires. It stays when the operator that signed it is revoked: only a later one replaces
 it. Invariant: a version of the list holds at most what fits one document.
 """
 

@@ -31,7 +31,8 @@ from subord.core.state.states import Phase
 from subord.core.view import Place, Position, RosterView
 
 REGISTER: Final = "members"
-DOCUMENTS: Final = "documents"
+DOCUMENTS: Final = "orders"
+"""Release 0.2 has "documents", which are not signed and have other fields: each passes over those of the other."""
 KEYS: Final = "keys"
 EVENTS: Final = "events"
 LOOKS_S_MIN: Final = 1.0

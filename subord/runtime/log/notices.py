@@ -34,7 +34,7 @@ from subord.core.node import Node
 from subord.core.pacing.token_bucket import TokenBucket
 from subord.core.settings import PRESETS
 from subord.core.state.states import Phase
-from subord.core.view import Place
+from subord.core.view import Place, Position
 from subord.runtime.counters import Counters
 from subord.runtime.log.event_log import EventLog
 from subord.runtime.problems import of_loss
@@ -132,24 +132,18 @@ class Notices:
         if notice.cause in FAILURES:
             self._counters.problems.note("lost", of_loss(self._text(notice.leader), notice.cause))
         self._lost, self._lost_at = notice, trio.current_time()
-        self._report(
-            logging.DEBUG,
-            "lost",
-            "lost the leader %(leader)s (%(cause)s), last heard %(silence_s).2f s ago",
-            leader=self._text(notice.leader),
-            cause=notice.cause,
-            silence_s=notice.silence_s,
-        )
+        words, fields = self._loss("leader", notice.leader, notice)
+        self._report(logging.DEBUG, "lost", words, **fields)
 
     def _subordinate_lost(self, notice: SubordinateLost) -> None:
-        self._report(
-            logging.WARNING,
-            "subordinate_lost",
-            "lost the subordinate %(subordinate)s (%(cause)s), last heard %(silence_s).2f s ago",
-            subordinate=self._text(notice.position),
-            cause=notice.cause,
-            silence_s=notice.silence_s,
-        )
+        words, fields = self._loss("subordinate", notice.position, notice)
+        self._report(logging.WARNING, "subordinate_lost", words, **fields)
+
+    def _loss(
+        self, what: str, position: Position, notice: LeaderLost | SubordinateLost
+    ) -> tuple[str, dict[str, object]]:
+        words = f"lost the {what} %({what})s (%(cause)s), last heard %(silence_s).2f s ago"
+        return words, {what: self._text(position), "cause": notice.cause, "silence_s": notice.silence_s}
 
     def _refused(self, notice: Refused) -> None:
         if not self._refusals.admit(trio.current_time()):

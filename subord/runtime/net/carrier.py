@@ -9,6 +9,7 @@ from __future__ import annotations
 import trio
 
 from subord.core.carriage.exchange import FIRST_BYTE_MIN
+from subord.core.members.membership import DOCUMENTS
 from subord.runtime.frames import Sender
 from subord.runtime.state.tracker import Tracker
 
@@ -29,10 +30,14 @@ class Carrier:
 
     async def receive(self, edge: Sender, data: bytes) -> bool:
         """Take a frame, after its documents were judged; False: it is malformed."""
-        is_valid = await self._tracker.receive(edge, data)
+        is_valid = await self._tracker.receive(edge, data, edge.peer)
         if edge in self._wakes:
             self._wakes[edge].set()  # an answer may be due; all edges are woken by a change alone
         return is_valid
+
+    def has_documents(self, edge: Sender) -> bool:
+        """Whether the other end is known to take documents."""
+        return bool(self._exchange.has(edge, DOCUMENTS))
 
     def _wake_all(self) -> None:
         for wake in self._wakes.values():

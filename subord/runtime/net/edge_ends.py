@@ -1,9 +1,9 @@
 """The two ends of an edge: the frames of documents, of orders, and of key rings for older releases.
 
-Inputs are an open stream and what its subordinate has said at the opening; outputs are the frames of the carrier
-(carrier.py) and of orders (runtime/orders). New key rings are documents of the carrier; peers of releases without it
-get them as text, at first and at each change, and no ring is taken from such text. Invariant: what has begun on an
-edge ends with it.
+Inputs are an open stream and what its subordinate has said at the opening; outputs are the frames of documents
+(carrier.py) and of orders (runtime/orders). New key rings are documents; peers of releases without them get rings as
+text, at first and at each change, and no ring is taken from such text. Invariant: what has begun on an edge ends with
+it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from subord.runtime.security.key_ring import RunningKeyRing
 from subord.sealing.keys import Keyring, KeyringError, text_of
 
 SPREAD_S = 1.0  # for the carrier to send a ring down before the edges under a removed key close
-CARRIES_S_MAX = 5.0  # until a leader that sends no frame of the carrier is of an older release
+DOCUMENTS_S_MAX = 5.0  # until a peer that has not shown to take documents is of an older release
 
 
 class Opening(msgspec.Struct, frozen=True):
@@ -72,16 +72,15 @@ class EdgeEnds:
     async def hold(self, peer: str, stream: Stream, frames: Frames, opening: Opening | None) -> None:
         """Return when the other side closes, or sends an invalid frame. `opening`: of a subordinate, which says
         whether it takes frames of the carrier and of orders; None: a leader, which says so by sending one."""
-        sender, carrier, begun = Sender(stream), self._carrier, trio.Event()
+        sender, carrier, has_documents = Sender(stream, peer), self._carrier, trio.Event()
         carries = None if opening is None else opening.carries
         async with trio.open_nursery() as nursery:
             orders = self._orders_of(peer, sender, nursery, opening)
             if carries and carrier is not None:
-                begun.set()
                 carrier.begin(sender, nursery)
-            elif self._key_ring is not None:
-                wait_s = CARRIES_S_MAX if carries is None and carrier is not None else 0.0
-                nursery.start_soon(self._begin_rings, sender, self._key_ring, begun, wait_s)
+            if self._key_ring is not None:
+                wait_s = 0.0 if carries is False or carrier is None else DOCUMENTS_S_MAX
+                nursery.start_soon(self._begin_rings, sender, self._key_ring, has_documents, wait_s)
             try:
                 with suppress(trio.BrokenResourceError, trio.ClosedResourceError):
                     while (received := await frames.next(FRAME_BYTES_MAX)) is not None:
@@ -94,13 +93,15 @@ class EdgeEnds:
                             if not self._read_ring(received):
                                 break
                             continue
-                        if not begun.is_set():
-                            begun.set()
-                            self._ring_receivers.discard(sender)
+                        if not carries:
+                            carries = True
                             carrier.begin(sender, nursery)
                         if not await carrier.receive(sender, received):
                             self._counters.dropped["carrier_malformed"] += 1
                             break
+                        if carrier.has_documents(sender):
+                            has_documents.set()
+                            self._ring_receivers.discard(sender)
             finally:
                 self._ring_receivers.discard(sender)
                 if orders is not None:
@@ -120,17 +121,17 @@ class EdgeEnds:
         return edge
 
     async def _begin_rings(
-        self, sender: Sender, key_ring: RunningKeyRing, carries: trio.Event, wait_s: float
+        self, sender: Sender, key_ring: RunningKeyRing, has_documents: trio.Event, wait_s: float
     ) -> None:
-        """Send the ring, unless the other side carries; from then on `sender` gets each new one."""
+        """Send the ring, unless the other side takes documents; from then on `sender` gets each new one."""
         with trio.move_on_after(wait_s):
-            await carries.wait()
+            await has_documents.wait()
             return
         sent = None
         while sent is not key_ring.ring:  # it may change during the send
             sent = key_ring.ring
             await self._send_ring(sender, sent)
-        if not carries.is_set():
+        if not has_documents.is_set():
             self._ring_receivers.add(sender)
 
     def _read_ring(self, received: bytes) -> bool:

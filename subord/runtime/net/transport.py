@@ -132,6 +132,11 @@ class Transport:
             logger.warning("%s knows a later life of this node: took a higher number", datagram.address)
         return opened.content
 
+    @property
+    def duplicates(self) -> int:
+        """Number of addresses at which two nodes are suspected."""
+        return len(self._duplicates)
+
     def _report_duplicate(self, address: str, lives: tuple[int, int]) -> None:
         text, is_new = self._duplicates.heard(address, lives, trio.current_time())
         if text:

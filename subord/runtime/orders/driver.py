@@ -168,6 +168,9 @@ class OrderDriver:
         """Of the edge to the leader; 0: unknown."""
         return max((each.round_trip_s for each in self._links.values() if each.role is Role.LEADER), default=0.0)
 
+    def _address(self, peer: Position) -> str:
+        return self._node.context.settings.network.address_text_of(peer)
+
     # -- links ---------------------------------------------------------------------------------------------
 
     def begin(self, sender: Sender, peer: Position, role: Role, nursery: trio.Nursery) -> OrderLink:
@@ -206,7 +209,7 @@ class OrderDriver:
             self._counters.dropped["orders_of_one"] += 1
             return
         async with trio.open_nursery() as nursery:
-            link = self.begin(Sender(stream), peer, Role.CALLER, nursery)
+            link = self.begin(Sender(stream, self._address(peer)), peer, Role.CALLER, nursery)
             try:
                 await self._read(link, frames)
             finally:
@@ -229,7 +232,7 @@ class OrderDriver:
         with trio.CancelScope() as scope:
             self._calls[action.link] = scope
             with suppress(trio.BrokenResourceError, trio.ClosedResourceError):
-                async with self.called(self._node.context.settings.network.address_text_of(action.peer)) as stream:
+                async with self.called(self._address(action.peer)) as stream:
                     if stream is not None:
                         cause = await self._ask(action, stream)
         if self._calls.pop(action.link, None) is not None:  # else the engine has ended it
@@ -237,7 +240,13 @@ class OrderDriver:
 
     async def _ask(self, action: CallDirect, stream: Stream) -> str:
         """The cause for the engine, when the stream ends."""
-        link = OrderLink(Sender(stream), action.peer, Role.CALLED, self._node.context.incarnation, name=action.link)
+        link = OrderLink(
+            Sender(stream, self._address(action.peer)),
+            action.peer,
+            Role.CALLED,
+            self._node.context.incarnation,
+            name=action.link,
+        )
         self._links[link.name] = link
         link.offer(Lane.ORDER, action.data)
         async with trio.open_nursery() as nursery:

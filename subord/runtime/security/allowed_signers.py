@@ -7,7 +7,7 @@ has ssh-keygen itself decide. Invariant: a line without a fault is one that ssh-
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from datetime import UTC, datetime
 from math import inf
 from typing import Final, NamedTuple
@@ -83,6 +83,15 @@ def repeated(signers: list[Signer]) -> Iterator[tuple[Signer, Signer]]:
         earlier = first.setdefault((each.fingerprint, each.is_authority), each)
         if earlier.principals != each.principals:
             yield earlier, each
+
+
+def keys_of(signers: list[Signer | Fault], names: Collection[str]) -> frozenset[str]:
+    """The fingerprints of all keys that a line gives to one of these principals, beside whatever other names.
+
+    Without those of authorities: the certificate has the names.
+    """
+    lines = (each for each in signers if isinstance(each, Signer) and not each.is_authority)
+    return frozenset(each.fingerprint for each in lines if not set(each.principals).isdisjoint(names))
 
 
 def matches(patterns: tuple[str, ...], text: str) -> bool:

@@ -14,9 +14,9 @@ import msgspec
 import trio
 
 from subord.core.address.network import Network
-from subord.core.carriage.documents import STRICT, Document
+from subord.core.carriage.documents import REVOKED, STRICT, Document
 from subord.core.events import Admission, Event
-from subord.core.members.membership import Membership
+from subord.core.members.membership import DOCUMENTS, Membership
 from subord.core.tables import BoundedMap
 from subord.runtime.security.key_ring import RunningKeyRing
 from subord.runtime.security.operators import Operators
@@ -53,7 +53,7 @@ class Effects:
         self._network = network
         self._refused: BoundedMap[bytes, float] = BoundedMap(REFUSED_MAX)  # key -> when it may be tried again
         self._told = Admission(is_strict(membership))
-        operators.revoke(membership.revocations.operators)
+        self._revoke()
         if key_ring is not None:
             key_ring.catch_up(membership.documents.items())
         peers.pinned = self._pinned
@@ -61,12 +61,28 @@ class Effects:
         peers.is_revoked = lambda key: key in membership.revocations.node_keys
         peers.on_uncertified = self._refuse
 
+    def sizes(self) -> dict[str, int]:
+        """Entries by table, those of the verifier among them."""
+        return {**self._operators.sizes(), "keys_refused": len(self._refused)}
+
     def follow(self, documents: Iterable[Document]) -> None:
         """Take what is new."""
-        self._operators.revoke(self._membership.revocations.operators)
+        self._revoke()
         if self._key_ring is not None:
-            self._key_ring.follow(documents)
+            self._key_ring.follow(each for each in documents if each.name in self._membership.documents.by_name)
         self.tell_core()
+
+    def _revoke(self) -> None:
+        """Refuse what revoked operators sign, and drop what they have signed under another name of their keys.
+
+        Membership drops the documents with the revoked name itself; only the operators file has the other names.
+        """
+        membership = self._membership
+        self._operators.revoke(membership.revocations.operators)
+        keys = self._operators.revoked_keys()
+        dropped = [name for name, (_, key) in membership.signers.items() if name != REVOKED and key in keys]
+        if membership.documents.drop(dropped):
+            membership.exchange.change(DOCUMENTS)
 
     def _pinned(self, address: str) -> bytes:
         position, pins = self._network.position_of(address), self._membership.pins

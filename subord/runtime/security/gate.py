@@ -46,15 +46,19 @@ class Gate:
         self._wall = wall
         self._said: BoundedMap[tuple[str, str], float] = BoundedMap(SAID_MAX)
 
-    async def judge(self, document: Document) -> Verdict:
-        """Whether the order counts at this node."""
+    def sizes(self) -> dict[str, int]:
+        """Entries by table."""
+        return {"orders_logged": len(self._said)}
+
+    async def judge(self, document: Document, source: str = "") -> Verdict:
+        """Whether the order counts at this node. `source`: the address of the neighbour that offers it; "": none."""
         namespace = namespace_for(document.name)
         word = refusal(document, int(self._wall() * 1000))
         if word:
             verdict = Verdict(word)
         else:
             content = signed_content(self.cluster, document.order)
-            verdict = await self._verifier.verify(content, document.signature, namespace, document.at_ms)
+            verdict = await self._verifier.verify(content, document.signature, namespace, document.at_ms, source)
             if not verdict.word and self._revocations.has_operator(verdict.principal, verdict.fingerprint):
                 verdict = verdict._replace(word="revoked")
         self._note(document, power_of(namespace), verdict)

@@ -3,7 +3,8 @@
 Inputs are a content, its signature, a namespace and the time of signing; output is a verdict with a word of
 core/carriage/verdicts.py. The happy path takes two processes, one after the other; more are used to find the word of
 a refusal. Invariants: nothing is accepted that `ssh-keygen -Y verify` has not accepted for a principal of this file;
-time, rate, memory and the number of processes are bounded, whatever neighbours send.
+time, rate, memory and the number of processes are bounded, whatever neighbours send. The false signatures of one
+neighbour take at most FALSE_PER_S of the PER_S verifications, so genuine orders of the others are not refused.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ import trio
 from subord.core.carriage.orders import Verdict
 from subord.core.pacing.token_bucket import TokenBucket
 from subord.core.tables import BoundedMap
-from subord.runtime.security.operators_file import DEFAULT, OperatorsFile, opened
+from subord.runtime.security import allowed_signers
+from subord.runtime.security.operators_file import DEFAULT, OperatorsFile, opened, read
 from subord.runtime.security.sshsig import PublicKey, SshsigError, signature_of
 
 logger = logging.getLogger("subord")
@@ -31,6 +33,9 @@ SSH_KEYGEN: Final = "ssh-keygen"
 PROCESS_S_MAX: Final = 5.0
 PER_S, BURST = 5.0, 20.0
 """Verifications; one takes some 10 ms (docs/security.md)."""
+FALSE_PER_S, FALSE_BURST = 1.0, 10
+"""Of one neighbour, or of the control socket; then what it offers is not verified."""
+SOURCES_MAX: Final = 1024
 WAITING_MAX: Final = 20
 CACHED_MAX: Final = 1024
 REFUSED_S: Final = 60.0
@@ -82,6 +87,7 @@ class Operators:
         self._turn = trio.Lock()
         self._revoked: frozenset[str] = frozenset()
         self._verdicts: BoundedMap[bytes, tuple[Verdict, float]] = BoundedMap(CACHED_MAX)
+        self._false_until: BoundedMap[str, float] = BoundedMap(SOURCES_MAX)  # grows by 1 / FALSE_PER_S each time
 
     def revoke(self, names: Collection[str]) -> None:
         """From now on these principals and fingerprints count no more, and no others are revoked."""
@@ -89,11 +95,21 @@ class Operators:
             self._revoked = frozenset(names)
             self._verdicts.clear()
 
+    def revoked_keys(self) -> frozenset[str]:
+        """The fingerprints of the keys that the operators file gives to a revoked principal."""
+        if not self._revoked:
+            return frozenset()
+        with opened(self.path) as file:
+            return frozenset() if file.word else self._keys_of_revoked(file)
+
+    def _keys_of_revoked(self, file: OperatorsFile) -> frozenset[str]:
+        return allowed_signers.keys_of(allowed_signers.parse(read(file)), self._revoked)
+
     def sizes(self) -> dict[str, int]:
         """Entries by table."""
-        return {"verdicts": len(self._verdicts)}
+        return {"verdicts": len(self._verdicts), "false_signers": len(self._false_until)}
 
-    async def verify(self, content: bytes, signature: bytes, namespace: str, at_ms: int) -> Verdict:
+    async def verify(self, content: bytes, signature: bytes, namespace: str, at_ms: int, source: str = "") -> Verdict:
         """Whether an operator of this node has signed `content` for `namespace`, with a key valid at `at_ms`."""
         if not signature:
             return Verdict("unsigned")
@@ -103,27 +119,37 @@ class Operators:
             name = _digest(content, signature, namespace.encode(), str((at_ms, file.identity)).encode())
             verdict = self._known(name)
             if verdict is None:
-                verdict = await self._in_turn(name, file, (content, signature, namespace, at_ms))
+                verdict = await self._in_turn(name, file, (content, signature, namespace, at_ms), source)
             return verdict
 
     def _known(self, name: bytes) -> Verdict | None:
         verdict, until = self._verdicts.get(name, (None, 0.0))
         return verdict if self._clock() < until else None
 
-    async def _in_turn(self, name: bytes, file: OperatorsFile, given: tuple[bytes, bytes, str, int]) -> Verdict:
+    async def _in_turn(
+        self, name: bytes, file: OperatorsFile, given: tuple[bytes, bytes, str, int], source: str
+    ) -> Verdict:
         if self._turn.statistics().tasks_waiting >= WAITING_MAX:
             return Verdict("busy")
         async with self._turn:
             known = self._known(name)  # another neighbour may have offered the same
             if known is not None:
                 return known
-            if not self._bucket.admit(self._clock()):
+            if self._has_used_its_share(source) or not self._bucket.admit(self._clock()):
                 return Verdict("busy")
             revoked = self._revoked
             verdict = await self._verdict(file, *given)
             if verdict.word not in PASSING and revoked is self._revoked:
                 self._verdicts[name] = verdict, self._clock() + REFUSED_S if verdict.word else inf
+            if verdict.word not in ("", *PASSING):
+                now = self._clock()
+                self._false_until[source] = max(self._false_until.get(source, now), now) + 1 / FALSE_PER_S
             return verdict
+
+    def _has_used_its_share(self, source: str) -> bool:
+        """Whether the neighbour has offered so many false signatures that the next one must wait."""
+        until = self._false_until.get(source, 0.0)
+        return until - self._clock() > (FALSE_BURST - 1) / FALSE_PER_S
 
     async def _verdict(
         self, file: OperatorsFile, content: bytes, signature: bytes, namespace: str, at_ms: int
@@ -144,6 +170,8 @@ class Operators:
         except _RefusedError as error:
             return Verdict(error.word, fingerprint=key.fingerprint if key else "")
         is_revoked = not self._revoked.isdisjoint((key.fingerprint, *principals))
+        # ssh-keygen says only the principals of the first line with the key.
+        is_revoked = is_revoked or (bool(self._revoked) and key.fingerprint in self._keys_of_revoked(file))
         return Verdict("revoked" if is_revoked else "", principals[0], key.fingerprint)
 
     async def _principals(self, order: _Order, key: PublicKey, at_ms: int) -> list[str]:

@@ -31,19 +31,25 @@ logger = logging.getLogger("subord")
 
 WRITING = threading.Lock()  # an abandoned write may still be running
 FILE_NAME = "members.bin"
-FORMAT = 2
+FORMAT = 1
 SAVE_S = 2.0
 RETRY_S = 60.0  # after a write that failed
 FILE_BYTES_MAX = 64 << 20
 
 
+NO_DOCUMENTS = msgspec.msgpack.encode(())
+
+
 class _Saved(msgspec.Struct, frozen=True, array_like=True):
+    """Fields are only appended: 0.2 has those up to `unsigned`."""
+
     format: int
     terms: Terms
     register: bytes
-    cluster_name: str  # for which the documents were signed
-    documents: bytes
-    signers: dict[str, Signer]
+    unsigned: bytes  # documents that no operator has signed, of 0.2
+    cluster_name: str = ""  # for which the documents were signed
+    documents: bytes = NO_DOCUMENTS
+    signers: dict[str, Signer] = {}
     pins: bytes = b""
 
 
@@ -124,6 +130,7 @@ class Memory:
                 FORMAT,
                 Terms.of(self._settings),
                 register.encode(register.items()),
+                NO_DOCUMENTS,
                 self._settings.cluster_name,
                 documents.encode(documents.items()),
                 self.membership.signers,

@@ -85,7 +85,7 @@ class Cluster(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     mapping: MappingName = "ip"  # which nodes may lead a node
     sealed: bool = False  # datagrams are sealed with a key (in the lab always, except with `--insecure`)
     identities: Identities = (
-        "none"  # what proves who speaks; `strict`: the keys of all nodes are known from the start
+        "none"  # what proves the sender; `strict`: the keys of all nodes are known from the start
     )
     bare: str = ""  # with identities: positions of nodes without, as of releases before 0.3
     register: bool = False  # nodes remember the members, which is judged at the end (in the lab always)
