@@ -14,7 +14,7 @@ from typing import Any, Literal
 import msgspec
 
 from subord import SCHEMA_VERSION
-from subord.api.models import document, fields, members, operators, orders
+from subord.api.models import coverage, document, fields, members, operators, orders
 from subord.cli import position, speedup
 from subord.config.load import dotted, load
 
@@ -120,6 +120,18 @@ class NodeSet(document.Document, frozen=True, kw_only=True):
     addresses: tuple[str, ...]
 
 
+class Missing(coverage.MissingDocument, frozen=True, kw_only=True):
+    """`nodes`: a set in the notation of ClusterShell."""
+
+    nodes: str
+
+
+class Pinged(coverage.PingDocument, frozen=True, kw_only=True):
+    """The answer to `subord ping`."""
+
+    missing: tuple[Missing, ...]
+
+
 class Waited(document.Document, frozen=True, kw_only=True):
     """`missing`: why the state is not reached; null: it is."""
 
@@ -162,6 +174,7 @@ COMMANDS: dict[str, tuple[Any, str]] = {
     "status": (fields.StatusDocument, "/v1/status"),
     "tree": (members.TreeDocument, "/v1/tree"),
     "members": (members.MembersDocument, "/v1/members"),
+    "ping": (Pinged, ""),
     "errors": (fields.ErrorsDocument, "/v1/errors"),
     "events": (EventLine, ""),
     "why": (fields.WhyDocument, "/v1/why"),
@@ -193,6 +206,7 @@ OTHERS: dict[str, tuple[Any, str]] = {
     "names": (fields.NamesDocument, "/v1/names"),
     "job-done": (fields.JobsDocument, "/v1/job-done"),
     "operators": (operators.OperatorsDocument, "/v1/operators"),
+    "ping-asked": (coverage.PingDocument, "/v1/ping"),
     "statements": (orders.StatementsDocument, "/v1/statements"),
     "orders-prepared": (orders.PreparedDocument, "/v1/orders/prepare"),
     "orders": (orders.JudgedDocument, "/v1/orders"),

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Protocol
 
+from subord.core.carriage.engine.interface import Answer
+from subord.core.carriage.engine.ranges import Ranges
 from subord.core.settings import Settings
 from subord.core.view import RosterView, Snapshot, Why
 from subord.runtime.counters import Counters
@@ -16,7 +18,6 @@ from subord.runtime.jobs.meter import PerformanceMeter
 from subord.runtime.log.logger import Log
 from subord.runtime.names import ResolvedNames
 from subord.runtime.net.peer_query import AskFailure, Question
-from subord.runtime.orders.driver import OrderDriver
 from subord.runtime.security.gate import Gate
 from subord.runtime.security.identity import Identity
 from subord.runtime.security.key_ring import RunningKeyRing
@@ -24,6 +25,13 @@ from subord.runtime.security.peer_identity import PeerIdentities
 from subord.runtime.state.tracker import Tracker
 
 __all__ = ["AskFailure", "NodeApi", "Question"]
+
+
+class Orders(Protocol):
+    """Gives orders, and waits for their answers."""
+
+    async def order(self, service: str, payload: bytes, targets: Ranges | None, left_s: float) -> Answer:
+        """The answer, within `left_s` and the time of an answer to this process. `targets` None: all members."""
 
 
 class NodeApi(Protocol):
@@ -89,7 +97,7 @@ class NodeApi(Protocol):
     def performance(self) -> PerformanceMeter: ...
 
     @property
-    def orders(self) -> OrderDriver:
+    def orders(self) -> Orders:
         """Gives orders to other nodes."""
 
     @property

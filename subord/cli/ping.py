@@ -45,7 +45,7 @@ def run(arguments: argparse.Namespace) -> int:
     found = ask(socket_path(arguments), target, arguments.timeout + DAEMON_GRACE_S)
     names = names_for(arguments, found)
     for each in found["missing"]:
-        each["nodes"], each["count"] = folded(names.get(one, one) for one in each["addresses"]), each["nodes"]
+        each["nodes"] = folded(names.get(one, one) for one in each["addresses"])
     if arguments.json:
         print(json.dumps(found))
     else:
@@ -71,7 +71,14 @@ def _show(found: dict[str, Any]) -> None:
 def coverage_line(found: dict[str, Any]) -> str:
     """`496 of 500; missing: 10.0.0.[7,9] silent, 10.0.1.4 older release`."""
     told = f"{found['told']} of {found['asked']} answered in {found['oldest_ms']:.0f} ms"
-    causes = ", ".join(f"{printable(each['nodes'])} {printable(each['cause'])}" for each in found["missing"])
+    causes = ", ".join(_missing(each) for each in found["missing"])
     if not causes:
         return told if found["complete"] else f"{told}; no coordinator that knows all members was found"
     return f"{told}; missing: {causes}"
+
+
+def _missing(each: dict[str, Any]) -> str:
+    """`10.0.0.[7,9] silent`; the document names only some of very many nodes."""
+    unnamed = each["count"] - len(each["addresses"])
+    more = f" and {unnamed} more" if unnamed > 0 else ""
+    return f"{printable(each['nodes'])}{more} {printable(each['cause'])}"

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import time
+from collections import defaultdict
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import trio
 from fake_operators import FakeVerifier
 
@@ -15,6 +17,9 @@ from subord.api.node_api import AskFailure, Question
 from subord.config.schema import NodeConfig
 from subord.core.address.network import Network
 from subord.core.carriage.documents import Documents
+from subord.core.carriage.engine.causes import DOWN, SILENT, UNKNOWN
+from subord.core.carriage.engine.interface import Answer
+from subord.core.carriage.engine.ranges import Ranges
 from subord.core.identity.pins import Pins
 from subord.core.members.membership import Judged, Membership
 from subord.core.members.register import Register
@@ -37,6 +42,7 @@ from subord.runtime.counters import Counters
 from subord.runtime.jobs.meter import PerformanceMeter
 from subord.runtime.log.logger import Log
 from subord.runtime.names import ResolvedNames
+from subord.runtime.orders.services import Pong
 from subord.runtime.security.gate import Gate
 from subord.runtime.security.identity import Identity
 from subord.runtime.security.key_ring import RunningKeyRing
@@ -167,6 +173,33 @@ class FakeTracker:
         return True
 
 
+class FakeOrders:
+    """Orders to the nodes of a world: `hung` ones are silent, `gone` ones down, others answer a ping."""
+
+    def __init__(self, node: FakeNode) -> None:
+        self._node = node
+        self.given: list[tuple[str, Ranges | None, float]] = []
+
+    async def order(self, service: str, _: bytes, targets: Ranges | None, left_s: float) -> Answer:
+        self.given.append((service, targets, left_s))
+        world = self._node.world
+        wanted = Ranges.of(world.leaders) if targets is None else targets
+        causes = dict.fromkeys(world.hung, SILENT) | dict.fromkeys(world.gone, DOWN)
+        causes |= {each: UNKNOWN for each in wanted if each not in world.leaders}
+        told = defaultdict[bytes, list[int]](list)
+        missing = defaultdict[str, list[int]](list)
+        for each in wanted:
+            if each in causes:
+                missing[causes[each]].append(each)
+            else:
+                told[msgspec.msgpack.encode(Pong(len(world.path(each)), 9 if world.path(each) else 0))].append(each)
+        return Answer(
+            targets=wanted,
+            groups=tuple((result, Ranges.of(nodes)) for result, nodes in told.items()),
+            missing=tuple((cause, Ranges.of(nodes)) for cause, nodes in sorted(missing.items())),
+        )
+
+
 class FakeNode:
     """One node of a world; has the interface `subord.api.node_api.NodeApi`."""
 
@@ -188,6 +221,7 @@ class FakeNode:
         self.tracker = FakeTracker(self)
         cluster = "", Terms.of(world.settings).network
         self.gate = Gate(FakeVerifier(), cluster, self.tracker.membership.revocations, self.counters)
+        self.orders = FakeOrders(self)
         self.quiet_s = 5.0
         self.placed = True
 

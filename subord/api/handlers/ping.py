@@ -6,6 +6,7 @@ Input: `?nodes=1-3,7`, positions, without it all members; `?budget=SECONDS`. Out
 from __future__ import annotations
 
 from collections import defaultdict
+from itertools import islice
 
 import msgspec
 import trio
@@ -19,7 +20,8 @@ from subord.core.carriage.engine.ranges import Ranges
 from subord.runtime.orders.services import PING, Pong
 from subord.wire.codec import UNREADABLE
 
-BUDGET_S_MAX = 600.0
+NAMED_MAX = 512
+"""Addresses of one cause; `count` counts all."""
 
 
 class WrongTargetsError(Exception):
@@ -32,9 +34,9 @@ def targets_of(text: str | None, size: int) -> Ranges | None:
         return None
     pairs = []
     for piece in text.split(","):
-        first, _, last = piece.partition("-")
+        first, dash, last = piece.partition("-")
         try:
-            pair = int(first), int(last or first)
+            pair = int(first), int(last if dash else first)
         except ValueError:
             raise WrongTargetsError(f"{piece[:32]!r} is no range of positions") from None
         if not 0 < pair[0] <= pair[1] <= size:
@@ -79,8 +81,8 @@ def missing(node: NodeApi, answer: Answer) -> tuple[MissingDocument, ...]:
         MissingDocument(
             cause=cause,
             text=sentence(cause),
-            nodes=len(positions),
-            addresses=nodes.addresses(node.settings, positions),
+            count=len(positions),
+            addresses=nodes.addresses(node.settings, islice(positions, NAMED_MAX)),
         )
         for cause, positions in answer.missing
         if positions

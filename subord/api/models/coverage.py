@@ -15,7 +15,7 @@ class MissingDocument(msgspec.Struct, frozen=True, kw_only=True):
 
     cause: str
     text: Sentence
-    nodes: Count
+    count: Count
     addresses: Addresses
 
 

@@ -1,0 +1,73 @@
+"""`subord ping`, from the command line to the output: coverage, causes and exit codes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from subord.cli import main
+from subord.client import exit_codes
+from tests.api.fake_node_api import World
+from tests.api.served_node import fake_daemon
+
+
+@pytest.fixture
+def world() -> World:
+    """A tree of eleven nodes."""
+    return World()
+
+
+@pytest.fixture
+def path(world: World) -> Iterator[str]:
+    with fake_daemon(world.node(7)) as path:
+        yield path
+
+
+def test_all_answer(path: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["ping", "--socket", path]) == exit_codes.OK
+    *levels, last = capsys.readouterr().out.splitlines()
+    assert levels == [
+        "level 0: 1 node",
+        "level 1: 2 nodes, round trip to the leader up to 0.512 ms",
+        "level 2: 4 nodes, round trip to the leader up to 0.512 ms",
+        "level 3: 4 nodes, round trip to the leader up to 0.512 ms",
+    ]
+    assert last.startswith("11 of 11 answered in ")
+
+
+def test_missing_nodes_are_named_with_the_cause(world: World, path: str, capsys: pytest.CaptureFixture[str]) -> None:
+    world.hung |= {4, 6}
+    world.gone |= {9}
+    assert main(["ping", "--all", "--socket", path]) == exit_codes.NOT_REACHED
+    last = capsys.readouterr().out.splitlines()[-1]
+    assert last.startswith("8 of 11 answered in ")
+    assert last.endswith("; missing: 10.0.0.9 down, 10.0.0.[4,6] silent")
+
+
+def test_some_nodes_as_json(world: World, path: str, capsys: pytest.CaptureFixture[str]) -> None:
+    world.hung |= {4}
+    assert main(["ping", "10.0.0.[4-5],10.0.0.77", "--json", "--socket", path]) == exit_codes.NOT_REACHED
+    found = json.loads(capsys.readouterr().out)
+    assert (found["asked"], found["told"], found["complete"]) == (3, 1, False)
+    assert [(each["nodes"], each["cause"], each["count"]) for each in found["missing"]] == [
+        ("10.0.0.4", "silent", 1),
+        ("10.0.0.77", "unknown", 1),
+    ]
+    assert found["oldest_ms"] >= 0
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "text"),
+    [
+        (("10.0.0.3", "--all"), exit_codes.USAGE, "give NODES or --all, not both; no node was asked"),
+        (("192.168.0.1",), exit_codes.NO_SUCH_NODE, "no address of the network"),
+        (("10.0.0.[3-",), exit_codes.USAGE, ""),
+    ],
+)
+def test_wrong_input(
+    path: str, capsys: pytest.CaptureFixture[str], words: tuple[str, ...], code: int, text: str
+) -> None:
+    assert main(["ping", *words, "--socket", path]) == code
+    assert text in capsys.readouterr().err
