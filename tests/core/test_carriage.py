@@ -444,3 +444,20 @@ def test_expired_documents_do_not_make_neighbours_differ() -> None:
     line.settle(after_s=DIGEST_S)
     assert line.frames == 2
     assert not line.nodes[1].documents.by_name
+
+
+def test_a_neighbour_that_has_nothing_is_compared_by_its_digests() -> None:
+    """It sends no items: after an upgrade from 0.1 no node has a register yet."""
+    one, other, late = Node(), Node(), Node()
+    for each in (one, other, late):
+        each.exchange.opened("edge")
+    one.exchange.spread("members", runs_of([1], Record(1, State.UP)))
+    late.exchange.spread("members", runs_of([2], Record(1, State.UP)))
+    frame = other.exchange.next_frame("edge", 0.0)
+    assert frame is not None
+    assert take(one.exchange, "edge", frame)
+    assert one.exchange.compared == {"members", "documents"}
+    frame = late.exchange.next_frame("edge", 0.0)
+    assert frame is not None
+    assert take(other.exchange, "edge", frame)
+    assert other.exchange.compared == {"documents"}, "what it has is still to come"
