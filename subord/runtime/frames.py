@@ -22,9 +22,10 @@ def frame(data: bytes) -> bytes:
 
 
 class Sender:
-    """Sends the frames of one stream."""
+    """Sends the frames of one stream. `peer`: the address of the other end."""
 
-    def __init__(self, stream: Stream) -> None:
+    def __init__(self, stream: Stream, peer: str = "") -> None:
+        self.peer = peer
         self._stream = stream
         self._lock = trio.Lock()
 

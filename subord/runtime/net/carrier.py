@@ -29,7 +29,7 @@ class Carrier:
 
     async def receive(self, edge: Sender, data: bytes) -> bool:
         """Take a frame, after its documents were judged; False: it is malformed."""
-        is_valid = await self._tracker.receive(edge, data)
+        is_valid = await self._tracker.receive(edge, data, edge.peer)
         if edge in self._wakes:
             self._wakes[edge].set()  # an answer may be due; all edges are woken by a change alone
         return is_valid

@@ -218,17 +218,17 @@ class Streams:
             self._edges[peer].cancel()
         with trio.CancelScope() as scope:
             self._edges[peer] = scope
-            await self._hold(stream, frames, carries=carries)
+            await self._hold(peer, stream, frames, carries=carries)
         if self._edges.get(peer) is scope:
             del self._edges[peer]
             self._edge_closed(peer)
 
     # -- both sides of an edge ----------------------------------------------------------------------------
 
-    async def _hold(self, stream: Stream, frames: Frames, *, carries: bool | None) -> None:
+    async def _hold(self, peer: str, stream: Stream, frames: Frames, *, carries: bool | None) -> None:
         """Return when the other side closes, or sends an invalid frame. `carries`: the other side takes frames of the
         carrier; None: it says so by sending one, as a leader does to a subordinate that takes them."""
-        sender, carrier, begun = Sender(stream), self._carrier, trio.Event()
+        sender, carrier, begun = Sender(stream, peer), self._carrier, trio.Event()
         async with trio.open_nursery() as nursery:
             if carries and carrier is not None:
                 begun.set()
@@ -314,7 +314,7 @@ class Streams:
                 return False
             with suppress(trio.BrokenResourceError, trio.ClosedResourceError):
                 await stream.send_all(frame(_encoder.encode(Opening("edge", carries=self._carrier is not None))))
-                await self._hold(stream, Frames(stream), carries=None)
+                await self._hold(leader, stream, Frames(stream), carries=None)
         return True
 
     async def ask(self, address: str, question: Question, timeout_s: float) -> bytes | AskFailure:

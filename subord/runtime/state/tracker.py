@@ -1,8 +1,9 @@
 """Keeps the memory of a daemon up to date: the history, the register of members, and the documents of operators.
 
-In: notices of the core, and frames of neighbours, whose documents `judge` accepts or refuses. Out: calls of
-`Membership.look`, soon after a change, at most one in LOOKS_S_MIN, so that many changes at once cost one comparison;
-calls of `wake`, and of `on_documents` with documents that are new here. memory.py saves what changed.
+In: notices of the core, and frames of neighbours, whose documents `judge` accepts or refuses; it is also given the
+neighbour. Out: calls of `Membership.look`, soon after a change, at most one in LOOKS_S_MIN, so that many changes at
+once cost one comparison; calls of `wake`, and of `on_documents` with documents that are new here. memory.py saves
+what changed.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ class Tracker:
         self,
         node: Node,
         memory: Memory,
-        judge: Callable[[Document], Awaitable[Verdict]],
+        judge: Callable[[Document, str], Awaitable[Verdict]],
         now: Callable[[], float] = trio.current_time,
         wall: Callable[[], float] = time.time,
     ) -> None:
@@ -71,12 +72,12 @@ class Tracker:
         self.membership.left(self._node.context.position, self._wall())
         self._tell()
 
-    async def receive(self, edge: object, data: bytes) -> bool:
-        """Take a frame of a neighbour; False: it is malformed."""
+    async def receive(self, edge: object, data: bytes, peer: str = "") -> bool:
+        """Take a frame of a neighbour, whose address is `peer`; False: it is malformed."""
         received = self.membership.exchange.read(edge, data, self._now(), self.wall_ms)
         if received is None:
             return False
-        judged = [(each, await self._judge(each)) for each in self.membership.to_judge(received)]
+        judged = [(each, await self._judge(each, peer)) for each in self.membership.to_judge(received)]
         self._took(self.membership.take(edge, received, judged))
         return True
 
