@@ -1,6 +1,6 @@
-"""Members that lie, among real daemons: one lab for all lies, each told by another node, one after the other.
+"""A member that lies, among real daemons: one lab for all lies, one after the other, and a small siege.
 
-Each test looks at what honest nodes show: the tree at the root, and whom `subord errors` names.
+Each test looks at what honest nodes show: the tree, what they drop or refuse, and whom `subord errors` names.
 """
 
 import json
@@ -10,29 +10,34 @@ import time
 from pathlib import Path
 
 import pytest
+from loops import over
 
 from subord.core.edges.verification import UNTRIED_MAX
 
-from .lab_helpers import REPOSITORY, wait_until
+from .lab_helpers import netlab, refused, wait_until
 
 pytestmark = pytest.mark.lab
 
 SUBORD = str(Path(sys.executable).with_name("subord"))
-LYING_MEMBER = REPOSITORY / "tests" / "helpers" / "lying_member.py"
 NODES = 30
 SETTLED_S_MAX = 30.0
 WHOLE = set(range(1, NODES + 1))
 ANSWER_S_MAX = 5.0
-PATIENT = "--timeout", "8"  # on a busy machine
+SETTLED_S = 3.0
+LEAF, INTERIOR = 25, 13
+ERRORS = "/v1/errors?budget=8"  # seconds, on a busy machine
 
 
 @pytest.fixture(scope="module")
 def cluster():
     from netlab.lab import Lab
 
-    with Lab(nodes=NODES, fanout=2, daemon=LYING_MEMBER) as lab:
+    insider = netlab("attack.insider")
+    with Lab(nodes=NODES, fanout=2, daemon=insider.LYING_MEMBER, timing="lab") as lab:
         lab.start_all()
-        lab.wait_stable(SETTLED_S_MAX)
+        lab.wait_stable(SETTLED_S_MAX, quiet_s=1.0)
+        wait_until(lambda: all(insider.knows_all(lab, each) for each in WHOLE), "every node knows all keys")
+        insider.order_strict(lab, 7)
         yield lab
 
 
@@ -50,19 +55,12 @@ def tells(lab, position, *lie):
     (lab.directory.node(position) / "lie").write_text(" ".join(lie))
 
 
-def ask(lab, position, *words):
-    command = [SUBORD, *words, "--json", "--socket", str(lab.control_socket(position))]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
-    assert done.stdout, f"{words}: {done.stderr}"
-    return json.loads(done.stdout)
-
-
 def listed(lab, position=1):
     """Positions that a node shows as present."""
-    found, waiting = set(), list(ask(lab, position, "tree")["roots"])
+    found, waiting = set(), list(lab.document(position, "/v1/tree")["roots"])
     while waiting:
         node = waiting.pop()
-        if node["standing"] != "missing":
+        if node["standing"] not in ("missing", "gone"):
             found.add(node["position"])
         waiting += node["subordinates"]
     return found
@@ -70,7 +68,7 @@ def listed(lab, position=1):
 
 def accused(lab, words):
     """Whom `subord errors` names, in lines with these words."""
-    told = ask(lab, 1, "errors", *PATIENT)["problems"]
+    told = lab.document(1, ERRORS)["problems"]
     return {address for each in told if words in each["text"] for address in each["addresses"]}
 
 
@@ -101,7 +99,7 @@ def test_an_age_that_overflows_is_put_down_to_the_liar(lab):
     """H1: the liar 28 stands below 14, 7, 3 and 1."""
     tells(lab, 28, "age")
     names(lab, "malformed", 28)
-    settles(8.0, lambda: listed(lab) >= WHOLE - {28})
+    settles(SETTLED_S, lambda: listed(lab) >= WHOLE - {28})
     assert accused(lab, "malformed") == {lab.address(28)}
 
 
@@ -155,7 +153,7 @@ def test_phantoms_are_bounded_and_put_down_to_the_liar(lab):
     tells(lab, 30, "phantoms")
     names(lab, "rows_absent", 30)
     at_most = NODES + (UNTRIED_MAX >> 3)
-    settles(8.0, lambda: listed(lab) >= WHOLE and len(listed(lab)) <= at_most)
+    settles(SETTLED_S, lambda: listed(lab) >= WHOLE and len(listed(lab)) <= at_most)
     assert accused(lab, "rows_absent") == {lab.address(30)}
     tells(lab, 30, "")
     lab.kill(30)
@@ -171,4 +169,123 @@ def test_the_tree_is_answered_while_a_leaf_holds_its_places(lab):
             began = time.monotonic()
             assert listed(lab, position) == WHOLE
             assert time.monotonic() - began < ANSWER_S_MAX
-    assert ask(lab, 1, "errors", *PATIENT)["silent"] == [lab.address(24)]
+    assert lab.document(1, ERRORS)["silent"] == [lab.address(24)]
+
+
+# -- the table of lies ------------------------------------------------------------------------------------------
+
+
+def siege(lab, liar, **accomplices):
+    insider = netlab("attack.insider")
+    addresses = {name: lab.address(position) for name, position in accomplices.items()}
+    parts = {"root": lab.address(1), "lowest": "", "former": "", **addresses}
+    return insider.Siege(lab, lab.address(liar), tuple(insider.below(lab.look(), lab.address(liar))), **parts)
+
+
+def holds(under, name, place="leaf"):
+    """The lie has the effect that its line of LIES allows, and no other node moves."""
+    insider = netlab("attack.insider")
+    (lie,) = (lie for lie in insider.LIES if lie.name == name and place in lie.places)
+    assert insider.faults_of_turn(insider.turn(under, lie, seconds=1.0)) == []
+
+
+@over("name", ["row flood", "rows of others", "false signatures", "ring push", "foreign goodbye", "replayed row"])
+def test_a_leaf_that_lies_is_refused_and_named_and_moves_no_other_node(lab, name):
+    holds(siege(lab, LEAF), name)
+
+
+def test_a_row_that_is_replayed_after_a_restart_shows_the_node_as_unlisted(lab):
+    """The leader of 26 reports the row of its former life; the root does not take that for the present one."""
+    holds(siege(lab, INTERIOR), "replayed row", "interior")
+    tells(lab, INTERIOR, "replay", lab.address(26))
+    names(lab, "not listed by the root", 26)
+
+
+def test_a_small_siege_that_also_takes_addresses(cluster):
+    """The hosts of the first and the last address are replaced; their keys are pinned."""
+    insider = netlab("attack.insider")
+    few = {"lies": ("false signatures", "takeover", "lowest address"), "place": ("leaf",), "seconds": 3.0}
+    plan = insider.Plan(nodes=(NODES - 2,), repeat=1, quiet_s=1.0, **few)
+    (run,) = plan.runs()
+    found = {**run.about, "fault": None, **insider.besiege(cluster, plan, "leaf")}
+    assert insider.faults_of(found) == []
+    assert [turn["lie"] for turn in found["turns"]] == list(few["lies"])
+    shown = insider.table([json.loads(json.dumps(found))])
+    assert shown.endswith("held")
+    assert found["liar"] in shown
+
+
+def ordered(lab, position, *words):
+    done = lab.run(position, SUBORD, *words)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_a_host_at_the_forgotten_lowest_address_becomes_root_and_gives_no_orders(cluster):
+    """It shows a false tree, and moves no other node; a revocation ends it."""
+    address, rest = cluster.address(1), WHOLE - {1, NODES}
+    assert listed(cluster, 2) == rest
+    wait_until(lambda: address in down(cluster), "it is down")
+    ordered(cluster, 4, "forget", address, "--reason", "its host was replaced")
+    cluster.start(1)
+    wait_until(lambda: listed(cluster, 17) == rest | {1}, "it is root")
+    cluster.wait_stable(SETTLED_S_MAX, quiet_s=1.0)
+    before = cluster.places()
+    tells(cluster, 1, "hide", cluster.address(5))
+    wait_until(lambda: 5 not in listed(cluster, 17), "it shows a false tree")
+    tells(cluster, 1, "ring")
+    wait_until(lambda: f"passed on by {address}, is refused" in json.dumps(cluster.document(2, ERRORS)), "named")
+    assert cluster.places() == before
+    assert len(cluster.document(17, "/v1/status")["seal"]["keys"]) == 1, "no node has the key of the liar"
+    ordered(cluster, 4, "operator", "revoke", "--node", address, "--reason", "it lies")
+    wait_until(lambda: listed(cluster, 17) == rest, "it is out")
+
+
+def down(lab):
+    return {
+        each["address"]
+        for each in lab.document(2, "/v1/members")["members"]
+        if each["standing"] in ("gone", "missing")
+    }
+
+
+# -- the siege --------------------------------------------------------------------------------------------------
+
+
+TURN = {
+    "lie": "false signatures",
+    "host": "10.0.0.9",
+    "refused": {"row_bad_proof": 3},
+    "named": ["its datagrams are dropped: row_bad_proof (it reports what these nodes have not signed)"],
+    "others_moved": {},
+    "misplaced": [],
+    "liar_moved": 1,
+    "below_moved": 0,
+    "back": True,
+}
+HELD = {"turns": [TURN], "other_roots": [], "others_ended": [], "whole": True}
+WORSE = (
+    ({"fault": "the lab fell over"}, "the lab fell over"),
+    ({"turns": [{**TURN, "refused": {}}]}, "false signatures: was not refused as row_bad_proof"),
+    ({"turns": [{**TURN, "named": ["silent"]}]}, "false signatures: was not named"),
+    ({"turns": [{**TURN, "others_moved": {"10.0.0.5": 1}}]}, "false signatures: 10.0.0.5 moved"),
+    ({"turns": [{**TURN, "misplaced": ["10.0.0.5"]}]}, "false signatures: 10.0.0.5 is shown elsewhere"),
+    ({"turns": [{**TURN, "back": False}]}, "false signatures: the liar has no place any more"),
+    ({"other_roots": ["10.0.0.3"]}, "other roots: 10.0.0.3"),
+    ({"others_ended": ["10.0.0.3"]}, "daemons that ended: 10.0.0.3"),
+    ({"whole": False}, "the tree was not whole after the siege"),
+)
+
+
+@over(("worse", "words"), WORSE)
+def test_a_siege_that_did_not_hold_says_why(worse, words):
+    insider = netlab("attack.insider")
+    assert insider.faults_of(HELD) == []
+    assert insider.faults_of({**HELD, **worse}) == [words]
+    about = {"nodes": 14, "repeat": 0, "place": "leaf", "below": 0, "liar": "10.0.0.9", "fault": None}
+    assert insider.table([{**about, **HELD, **worse}]).endswith(f"did not hold: {words}")
+
+
+def test_an_insider_needs_some_nodes():
+    result = refused("evaluate", "insider", "--nodes", "13")
+    assert result.returncode == 1
+    assert "14 nodes or more: correct --nodes. Nothing was done." in result.stderr
