@@ -14,7 +14,7 @@ the lab runs and everything vanishes with it. The processes, each started by the
 The packages, each of which imports only those below it:
 
     cli                        commands and their arguments
-    attack, mappings, peers    experiments: an intruder, latency and performance, other systems
+    attack, mappings, peers    experiments: an intruder, a lying member, mappings, other systems
     experiments                start-up, healing, the paper's tests, and what all evaluations share
     scenarios                  scenario files with real daemons
     lab                        one lab, as tests and measurements use it

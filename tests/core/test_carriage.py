@@ -97,6 +97,20 @@ def test_a_change_goes_on_at_once_and_not_back() -> None:
     assert line.frames == 3
 
 
+def test_what_a_node_holds_back_comes_by_another_edge_and_not_to_a_node_without_one() -> None:
+    """1 passes on nothing; 2 and 3 have another edge, by which the change comes; 4 has none but to 1."""
+    line = Line(4)
+    line.nodes.append(Node())
+    for edge in ((3, 0), (1, 4)):
+        line.edges.append(edge)
+        line.open(*edge)
+    line.settle()
+    line.edges = [edge for edge in line.edges if 1 not in edge]
+    write(line.nodes[0], 5)
+    line.settle()
+    assert [tuple(node.register.positions(State.UP)) for node in line.nodes] == [(5,), (), (5,), (5,), ()]
+
+
 def test_equal_replicas_cost_their_digests_alone() -> None:
     line = Line(2)
     line.settle()
@@ -444,3 +458,20 @@ def test_expired_documents_do_not_make_neighbours_differ() -> None:
     line.settle(after_s=DIGEST_S)
     assert line.frames == 2
     assert not line.nodes[1].documents.by_name
+
+
+def test_a_neighbour_that_has_nothing_is_compared_by_its_digests() -> None:
+    """It sends no items: after an upgrade from 0.1 no node has a register yet."""
+    one, other, late = Node(), Node(), Node()
+    for each in (one, other, late):
+        each.exchange.opened("edge")
+    one.exchange.spread("members", runs_of([1], Record(1, State.UP)))
+    late.exchange.spread("members", runs_of([2], Record(1, State.UP)))
+    frame = other.exchange.next_frame("edge", 0.0)
+    assert frame is not None
+    assert take(one.exchange, "edge", frame)
+    assert one.exchange.compared == {"members", "documents"}
+    frame = late.exchange.next_frame("edge", 0.0)
+    assert frame is not None
+    assert take(other.exchange, "edge", frame)
+    assert other.exchange.compared == {"documents"}, "what it has is still to come"

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import msgspec
+import pytest
 from loops import over
 from small_world import SmallWorld
 
 from subord.core.carriage.documents import Document, Documents
+from subord.core.edges import verification
 from subord.core.events import Admission, Dropped, Pinned
 from subord.core.identity.pins import Pin
 from subord.core.members.membership import KEYS, Membership
@@ -220,6 +222,23 @@ def test_a_leader_cannot_state_the_row_of_another_node() -> None:
     assert dropped(world, "row_bad_proof") == {1}
     assert rows_of(world, 1)[6] == row
     assert rows_of(world, 1)[4].incarnation == 1000
+
+
+def test_rows_without_room_are_not_verified(monkeypatch: pytest.MonkeyPatch) -> None:
+    """7 reports nodes that do not exist, signed with a key that it has made, again and again."""
+    monkeypatch.setattr(verification, "UNTRIED_MAX", 8)
+    monkeypatch.setattr(verification, "KEPT_MAX", 4)
+    world = tree()
+    identity = world.nodes[7].context.identity
+    maker = type(identity)(7, world.identities.cluster, world.identities.intruder(7), identity.pins, world.now)
+    before = world.identities.verified[3]
+    for turn in range(40):
+        for first in range(100, 121, 7):
+            rows = (Change(first + each, 7, 1, 5000 + turn, 0, 0) for each in range(7))
+            lies(world, 7, *map(maker.signed_row, rows))
+    room = 8 // 2 + 4 - 3  # of its leader on the second level, without 7, 14 and 15
+    assert world.identities.verified[3] - before == 40 * room
+    assert dropped(world, "rows_untried") == {3}
 
 
 def test_a_row_of_a_former_incarnation_has_no_effect() -> None:

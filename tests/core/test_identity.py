@@ -225,7 +225,7 @@ def test_rows_of_another_key_and_without_any() -> None:
     assert two.reason_to_drop(ROW, ()) == ROW_NO_IDENTITY
 
 
-def test_an_unsigned_row_never_displaces_a_signed_one_of_the_same_or_a_later_incarnation() -> None:
+def test_a_signed_row_counts_before_an_unsigned_one_unless_that_is_of_a_later_incarnation() -> None:
     """In the order of claims: the last one counts."""
     signed, proposed = {"key": b"k", "proof": b"p"}, {"key": b"k", "proof": b"p", "exchange": 7}
     order = [

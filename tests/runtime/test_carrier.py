@@ -127,6 +127,7 @@ async def test_a_document_that_the_gate_refuses_does_not_enter_and_the_edge_stay
     await until(lambda: set(held.by_name) == {"forget/c"}, "what is signed")
     assert subordinate.up == [1]
     assert subordinate.counters.orders_refused == {"unknown_principal": 1, "altered": 1}
+    assert all(f"passed on by {LEADER}," in each.text for each in subordinate.counters.problems.shown())
     assert not subordinate.counters.dropped
 
 

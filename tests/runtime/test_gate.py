@@ -94,6 +94,13 @@ async def test_what_does_not_count_says_why(document: Document, word: str, is_as
     assert SENTENCES[word] in problem.text
 
 
+async def test_the_neighbour_that_passes_on_a_refused_order_is_named() -> None:
+    post = Post()
+    await post.gate.judge(signed(FORGET, "eve"), "10.0.0.9")
+    (problem,) = post.counters.problems.shown()
+    assert ", passed on by 10.0.0.9, is refused: " in problem.text
+
+
 async def test_a_revoked_operator_counts_no_more() -> None:
     for what in ("bob", "SHA256:bob"):
         post = Post()

@@ -9,6 +9,8 @@ from math import inf, isfinite
 from pathlib import Path
 from typing import Any
 
+from netlab.attack.insider import NAMES as NAMES_OF_LIES
+from netlab.attack.insider import PLACES
 from netlab.experiments.discovery import MODES
 from netlab.mappings.experiment import PARTS, SITES
 from netlab.peers.experiment import SYSTEMS
@@ -151,6 +153,13 @@ def _add_evaluations(tests: Commands[Parser]) -> None:
     test.add_argument("--fanout", type=_positive, default=8, metavar="P")
     test.add_argument("--per-s", type=_above_zero, default=2000.0, metavar="RATE", help="datagrams a second, in all")
     _add_seconds(test, "--seconds", 20.0, "how long the attack lasts")
+    lies = "a member that lies: no other node moves, and `subord errors` names it"
+    test = _test(tests, "insider", lies, "100", "--events")
+    test.add_argument("--fanout", type=_positive, default=2, metavar="P")
+    _add_several(test, "--place", PLACES, "PLACE,...")
+    _add_several(test, "--lies", NAMES_OF_LIES, "LIE,...")
+    _add_seconds(test, "--seconds", 300.0, "how long the siege lasts, all lies together")
+    test.set_defaults(repeat=1)
     test = _test(tests, "prometheus", "the real one finds all nodes, and raises an alert when one dies", "100")
     test.add_argument("--fanout", type=_positive, default=8, metavar="P")
     times = _number(lambda n: 1 <= n <= 100, "is not from 1 to 100")

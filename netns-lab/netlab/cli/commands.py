@@ -48,6 +48,7 @@ EXPERIMENTS = {
     "peers": "peers.experiment",
     "prometheus": "peers.prometheus",
     "siege": "attack.experiment",
+    "insider": "attack.insider",
 }
 """Module of `stabilise` and of each word of `evaluate`, with `Plan`, `table` and `is_whole`."""
 

@@ -117,7 +117,8 @@ class Exchange:
         self.changes = dict.fromkeys(replicas, 0)
         """Number of changes of each replica."""
         self.compared: set[str] = set()
-        """Replicas of which a neighbour has shown that its own is equal, or sent what it has."""
+        """Replicas of which a neighbour has shown that its own is equal or empty, or sent what it has."""
+        self._digests_of_none = {name: each.empty().digest for name, each in replicas.items()}
 
     def change(self, name: str) -> None:
         """A replica has changed."""
@@ -202,7 +203,8 @@ class Exchange:
         if state is not None:
             state.theirs = frozenset(digests)
         for name, replica in self.replicas.items():
-            if digests.get(name) == replica.digest:
+            ours, theirs = replica.digest, digests.get(name)
+            if theirs in {ours, self._digests_of_none[name]}:
                 self.compared.add(name)
-            elif state is not None and name in digests:
-                state.whole[name].differ(replica.digest, digests[name], now)
+            if state is not None and theirs is not None and theirs != ours:
+                state.whole[name].differ(ours, theirs, now)

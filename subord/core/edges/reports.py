@@ -96,15 +96,14 @@ class Reports:
                 return "row_of_path"
         elif position != via and not mapping.may_lead(via, position):
             return ROW_NOT_BELOW
-        if (reason := self._reason_to_distrust(via, change)) is not None:
-            return reason
         claims = self._roster.claims[via]
         if (reason := _full(self._roster, claims, position, len(claims))) is not None:
             return reason
         reason = self.verification.reason_to_drop(via, position, missing=change.missing)
         if reason is not None and change.missing:
             self._roster.retract(via, position, self._context.now)
-        return reason
+        # Last, because it costs most: the signatures of a flood of rows without room are not verified.
+        return reason or self._reason_to_distrust(via, change)
 
 
 def _full(roster: Roster, claims: Container[Position], position: Position, count: int) -> str | None:

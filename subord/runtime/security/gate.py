@@ -50,18 +50,18 @@ class Gate:
         """Entries by table."""
         return {"orders_logged": len(self._said)}
 
-    async def judge(self, document: Document, source: str = "") -> Verdict:
-        """Whether the order counts at this node. `source`: the address of the neighbour that offers it; "": none."""
+    async def judge(self, document: Document, peer: str = "") -> Verdict:
+        """Whether the order counts at this node. `peer`: the address of the neighbour that offers it; "": none."""
         namespace = namespace_for(document.name)
         word = refusal(document, int(self._wall() * 1000))
         if word:
             verdict = Verdict(word)
         else:
             content = signed_content(self.cluster, document.order)
-            verdict = await self._verifier.verify(content, document.signature, namespace, document.at_ms, source)
+            verdict = await self._verifier.verify(content, document.signature, namespace, document.at_ms, peer)
             if not verdict.word and self._revocations.has_operator(verdict.principal, verdict.fingerprint):
                 verdict = verdict._replace(word="revoked")
-        self._note(document, power_of(namespace), verdict)
+        self._note(document, power_of(namespace), verdict, peer)
         return verdict
 
     async def judge_given(self, document: Document, held: Documents) -> Verdict:
@@ -73,7 +73,7 @@ class Gate:
         self._note(document, power_of(namespace_for(document.name)), verdict := Verdict("replayed"))
         return verdict
 
-    def _note(self, document: Document, power: str, verdict: Verdict) -> None:
+    def _note(self, document: Document, power: str, verdict: Verdict, peer: str = "") -> None:
         name, principal = document.name[:NAME_SHOWN_MAX], verdict.principal[:NAME_SHOWN_MAX] or "an unknown operator"
         if not verdict.word:
             self._counters.orders_accepted[power] += 1
@@ -82,10 +82,12 @@ class Gate:
             logger.info(words, fields)
             return
         self._counters.orders_refused[verdict.word] += 1
-        self._counters.problems.note("order", f"order {name} of {principal} is refused: {sentence(verdict.word)}")
+        way = f", passed on by {peer}," if peer else ""
+        text = f"order {name} of {principal}{way} is refused: {sentence(verdict.word)}"
+        self._counters.problems.note("order", text)
         said_at, now = self._said.get((name, verdict.word)), self._wall()
         if said_at is None or not 0 <= now - said_at < SAID_AGAIN_S:
             self._said[name, verdict.word] = now
-            words = "order %(order)s of %(principal)s refused (power %(power)s): %(reason)s"
-            reason = sentence(verdict.word)
-            logger.warning(words, {"order": name, "principal": principal, "power": power or "none", "reason": reason})
+            words = "order %(order)s of %(principal)s%(way)s refused (power %(power)s): %(reason)s"
+            fields = {"order": name, "principal": principal, "way": way, "power": power or "none"}
+            logger.warning(words, {**fields, "reason": sentence(verdict.word)})

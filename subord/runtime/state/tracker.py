@@ -1,9 +1,9 @@
 """Keeps the memory of a daemon up to date: the history, the register of members, and the documents of operators.
 
-In: notices of the core, and frames of neighbours, whose documents `judge` accepts or refuses by their signature and
-the address of the neighbour. Out: calls of
-`Membership.look`, soon after a change, at most one in LOOKS_S_MIN, so that many changes at once cost one comparison;
-calls of `wake`, and of `on_documents` with documents that are new here. memory.py saves what changed.
+In: notices of the core, and frames of neighbours, whose documents `judge` accepts or refuses; it is also given the
+neighbour. Out: calls of `Membership.look`, soon after a change, at most one in LOOKS_S_MIN, so that many changes at
+once cost one comparison; calls of `wake`, and of `on_documents` with documents that are new here. memory.py saves
+what changed.
 """
 
 from __future__ import annotations
