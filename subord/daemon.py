@@ -54,7 +54,7 @@ from subord.core.messages import Terms
 from subord.core.node import Node
 from subord.core.settings import Settings
 from subord.core.state.context import GivenIdentity
-from subord.core.view import Position, RosterView, Snapshot, Why
+from subord.core.view import RosterView, Snapshot, Why
 from subord.runtime.counters import Counters
 from subord.runtime.driver import Driver
 from subord.runtime.jobs.meter import PerformanceMeter
@@ -146,7 +146,7 @@ class Daemon:
         self.counters = Counters()
         self.resolved_names = ResolvedNames()
         self.started_mono = time.monotonic()
-        self.performance = PerformanceMeter(config.node, self.counters, self._tell_performance)
+        self.performance = PerformanceMeter(config.node, self.counters, lambda n: self._driver.feed(Performance(n)))
         self._streams_max = streams_allowed()
         network = config.cluster.network
         try:
@@ -196,8 +196,12 @@ class Daemon:
         self.counters.tables = lambda: self._sizes(sealer)
         self.orders = OrderDriver(node, self.counters)
         self._streams = self._make_streams(self._driver, sealer)
-        self.orders.called = self._streams.called
-        self._seeds = SeedList(self.settings.network, self.position, self._tell_seeds, self._has_leader)
+        self._seeds = SeedList(
+            self.settings.network,
+            self.position,
+            lambda positions: self._driver.feed(Seeds(positions)),
+            lambda: node.uplink.leader is not None,
+        )
         self._edge = Edge(self._streams, chance, self._leader_address, self._driver.edge_closed)
         self._notices = Notices(node, self.events, self._systemd, self.counters)
         self._save_due = trio.Event()
@@ -279,7 +283,6 @@ class Daemon:
             tls=self._credentials.tls,
             carrier=Carrier(self.tracker),
             orders=self.orders,
-            position_of=self.settings.network.position_of,
             is_known=lambda address: sealer is not None and sealer.has_met((address, self.port)),
             leader_address=self._leader_address,
         )
@@ -401,15 +404,6 @@ class Daemon:
             self._seeds.look_again()
         elif isinstance(notice, Gone):
             self._scope.cancel()
-
-    def _tell_seeds(self, positions: tuple[Position, ...]) -> None:
-        self._driver.feed(Seeds(positions))
-
-    def _tell_performance(self, jobs_per_hour: float) -> None:
-        self._driver.feed(Performance(jobs_per_hour))
-
-    def _has_leader(self) -> bool:
-        return self._driver.node.uplink.leader is not None
 
     def _is_ours(self, address: str) -> bool:
         return self.settings.network.position_of(address) is not None

@@ -8,7 +8,7 @@ it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Annotated, Literal
 
@@ -17,7 +17,6 @@ import trio
 
 from subord.core.carriage.engine.interface import Role
 from subord.core.carriage.exchange import FRAME_BYTES_MAX
-from subord.core.view import Position
 from subord.runtime.counters import Counters
 from subord.runtime.frames import Frames, Sender, Stream
 from subord.runtime.net.carrier import Carrier
@@ -52,13 +51,11 @@ class EdgeEnds:
         key_ring: RunningKeyRing | None,
         carrier: Carrier | None,
         orders: OrderDriver | None,
-        position_of: Callable[[str], Position | None],
     ) -> None:
         self._counters = counters
         self._key_ring = key_ring
         self._carrier = carrier
         self._orders = orders
-        self._position_of = position_of
         self._ring_receivers: set[Sender] = set()  # edges, up and down, that receive new rings
         self._ring_changed = trio.Event()
         if key_ring is not None:
@@ -75,7 +72,7 @@ class EdgeEnds:
         sender, carrier, has_documents = Sender(stream, peer), self._carrier, trio.Event()
         carries = None if opening is None else opening.carries
         async with trio.open_nursery() as nursery:
-            orders = self._orders_of(peer, sender, nursery, opening)
+            orders = self._orders_of(sender, nursery, opening)
             if carries and carrier is not None:
                 carrier.begin(sender, nursery)
             if self._key_ring is not None:
@@ -108,15 +105,12 @@ class EdgeEnds:
                     orders.end()
             nursery.cancel_scope.cancel()
 
-    def _orders_of(
-        self, peer: str, sender: Sender, nursery: trio.Nursery, opening: Opening | None
-    ) -> EdgeOrders | None:
+    def _orders_of(self, sender: Sender, nursery: trio.Nursery, opening: Opening | None) -> EdgeOrders | None:
         """The orders of an edge; None: there are none."""
-        position = self._position_of(peer)
-        if self._orders is None or position is None:
+        if self._orders is None:
             return None
         role = Role.LEADER if opening is None else Role.SUBORDINATE
-        edge = EdgeOrders(self._orders, sender, position, role, nursery)
+        edge = EdgeOrders(self._orders, sender, role, nursery)
         edge.begin(knows_orders=None if opening is None else opening.orders)
         return edge
 

@@ -22,7 +22,6 @@ import msgspec
 import trio
 
 from subord.core.pacing.token_bucket import TokenBucket
-from subord.core.view import Position
 from subord.runtime.counters import Counters
 from subord.runtime.frames import Frames, Stream, frame
 from subord.runtime.net.answer_places import PLACE_S_MAX, Places
@@ -73,7 +72,6 @@ class Streams:
         tls: Tls | None = None,
         carrier: Carrier | None = None,
         orders: OrderDriver | None = None,
-        position_of: Callable[[str], Position | None] = lambda _: None,
         is_known: Callable[[str], bool] = lambda _: False,
         leader_address: Callable[[], str | None] = lambda: None,
     ) -> None:
@@ -93,8 +91,9 @@ class Streams:
         self._pending_max = min(PENDING_MAX, max(PENDING_MIN, streams_max // 2))
         self._tls = tls
         self._orders = orders
-        self._position_of = position_of
-        self._ends = EdgeEnds(counters, key_ring, carrier, orders, position_of)
+        self._ends = EdgeEnds(counters, key_ring, carrier, orders)
+        if orders is not None:
+            orders.called = self.called
         self._is_known = is_known
         self._handshakes = TokenBucket(HANDSHAKES_PER_S, trio.current_time())
         self._warned_at = -inf
@@ -143,7 +142,7 @@ class Streams:
         if opening.purpose == "edge":
             await self._hold_for(peer, stream, frames, opening)
         elif opening.topic == ORDERS and self._orders is not None:
-            await self._orders.hold_call(self._position_of(peer) or 0, stream, frames)
+            await self._orders.hold_call(peer, stream, frames)
         elif opening.topic is not None:
             with trio.move_on_after(min(OPENING_S_MAX + opening.budget_s, PLACE_S_MAX)) as scope:
                 await self._answer_to(peer, stream, opening, opening.topic)

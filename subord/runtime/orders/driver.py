@@ -171,18 +171,22 @@ class OrderDriver:
     def _address(self, peer: Position) -> str:
         return self._node.context.settings.network.address_text_of(peer)
 
+    def _position(self, address: str) -> Position:
+        """Of a peer; streams take only addresses of the network."""
+        return self._node.context.settings.network.position_of(address) or 0
+
     # -- links ---------------------------------------------------------------------------------------------
 
-    def begin(self, sender: Sender, peer: Position, role: Role, nursery: trio.Nursery) -> OrderLink:
+    def begin(self, sender: Sender, role: Role, nursery: trio.Nursery) -> OrderLink:
         """A stream whose other end knows orders; `end` it when it ends."""
-        link = OrderLink(sender, peer, role, self._node.context.incarnation)
+        link = OrderLink(sender, self._position(sender.peer), role, self._node.context.incarnation)
         self._links[link.name] = link
         nursery.start_soon(link.send_forever)
         return link
 
-    def begin_older(self, link: Link, peer: Position, role: Role) -> None:
+    def begin_older(self, link: Link, peer: str, role: Role) -> None:
         """An edge whose other end does not know orders; `end` it when it ends."""
-        self.feed(Opened(link, peer, role, knows_orders=False))
+        self.feed(Opened(link, self._position(peer), role, knows_orders=False))
 
     def end(self, link: Link, cause: str = "") -> None:
         """A link has ended."""
@@ -203,13 +207,15 @@ class OrderDriver:
         link.took(Lane.ORDER, len(data))
         return True
 
-    async def hold_call(self, peer: Position, stream: Stream, frames: Frames) -> None:
+    async def hold_call(self, peer: str, stream: Stream, frames: Frames) -> None:
         """Serve a stream that a node has opened for an order, until it closes."""
-        if sum(each.peer == peer and each.role is Role.CALLER for each in self._links.values()) >= CALLS_OF_ONE_MAX:
+        position = self._position(peer)
+        callers = [each for each in self._links.values() if each.peer == position and each.role is Role.CALLER]
+        if len(callers) >= CALLS_OF_ONE_MAX:
             self._counters.dropped["orders_of_one"] += 1
             return
         async with trio.open_nursery() as nursery:
-            link = self.begin(Sender(stream, self._address(peer)), peer, Role.CALLER, nursery)
+            link = self.begin(Sender(stream, peer), Role.CALLER, nursery)
             try:
                 await self._read(link, frames)
             finally:
@@ -218,12 +224,13 @@ class OrderDriver:
 
     async def _read(self, link: OrderLink, frames: Frames) -> bytes:
         """Take frames until the other end closes, or sends something else, which is returned."""
-        while (data := await frames.next(bounds.FRAME_BYTES_MAX)) is not None:
-            if not is_of_orders(data):
-                return data
-            if not self.receive(link, data):
-                self._counters.dropped["order_malformed"] += 1
-                break
+        with suppress(trio.BrokenResourceError, trio.ClosedResourceError):
+            while (data := await frames.next(bounds.FRAME_BYTES_MAX)) is not None:
+                if not is_of_orders(data):
+                    return data
+                if not self.receive(link, data):
+                    self._counters.dropped["order_malformed"] += 1
+                    break
         return b""
 
     async def _call(self, action: CallDirect) -> None:
@@ -249,8 +256,11 @@ class OrderDriver:
         )
         self._links[link.name] = link
         link.offer(Lane.ORDER, action.data)
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(link.send_forever)
-            other = await self._read(link, Frames(stream))
-            nursery.cancel_scope.cancel()
+        try:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(link.send_forever)
+                other = await self._read(link, Frames(stream))
+                nursery.cancel_scope.cancel()
+        finally:
+            del self._links[link.name]
         return OLDER if other else ""  # such a release answers that it does not know the topic

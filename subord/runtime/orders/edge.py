@@ -12,7 +12,6 @@ from typing import Final
 import trio
 
 from subord.core.carriage.engine.interface import Role
-from subord.core.view import Position
 from subord.runtime.frames import Sender
 from subord.runtime.orders.driver import OrderDriver
 from subord.runtime.orders.link import OrderLink
@@ -22,14 +21,11 @@ GREETING_S_MAX: Final = 5.0
 
 
 class EdgeOrders:
-    """`role`: of the other end, `peer`."""
+    """`role`: of the other end."""
 
-    def __init__(
-        self, driver: OrderDriver, sender: Sender, peer: Position, role: Role, nursery: trio.Nursery
-    ) -> None:
+    def __init__(self, driver: OrderDriver, sender: Sender, role: Role, nursery: trio.Nursery) -> None:
         self._driver = driver
         self._sender = sender
-        self._peer = peer
         self._role = role
         self._nursery = nursery
         self._link: OrderLink | None = None
@@ -53,12 +49,12 @@ class EdgeOrders:
         if self._is_older:
             self._driver.end(self)
             self._is_older = False
-        self._link = self._driver.begin(self._sender, self._peer, self._role, self._nursery)
+        self._link = self._driver.begin(self._sender, self._role, self._nursery)
         return self._link
 
     def _be_older(self) -> None:
         self._is_older = True
-        self._driver.begin_older(self, self._peer, self._role)
+        self._driver.begin_older(self, self._sender.peer, self._role)
 
     def receive(self, data: bytes) -> bool:
         """Take a frame of orders; False: it is malformed."""
