@@ -300,9 +300,10 @@ class Daemon:
     def _sizes(self, sealer: Sealer | None) -> dict[str, int]:
         """The entries of every table outside the core that can grow; core/snapshots.py has the others."""
         sealing = {} if sealer is None else sealer.sizes()
-        secured = {**sealing, **self.gate.sizes(), **self._effects.sizes(), "identities": len(self.peers)}
+        secured = {**sealing, **self.gate.sizes(), **self._effects.sizes(), **self.orders.sizes()}
         shown = {"problems": len(self.counters.problems), "names": len(self.resolved_names)}
-        return {**self._driver.sizes(), **self.tracker.membership.sizes(), **secured, **shown}
+        membership = {**self.tracker.membership.sizes(), "identities": len(self.peers)}
+        return {**self._driver.sizes(), **membership, **secured, **shown}
 
     @property
     def names(self) -> Mapping[str, str]:

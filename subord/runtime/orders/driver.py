@@ -101,6 +101,13 @@ class OrderDriver:
         for action in self.engine.handle(event, trio.current_time()):
             self._carry_out(action)
         self._timer.deadline = self.engine.deadline
+        for word, times in self.engine.dropped.items():
+            self._counters.dropped[f"order_{word.replace(' ', '_')}"] += times
+        self.engine.dropped.clear()
+
+    def sizes(self) -> dict[str, int]:
+        """Entries by table."""
+        return {f"order_{name.replace(' ', '_')}": size for name, size in self.engine.sizes.items()}
 
     def _carry_out(self, action: Action) -> None:
         match action:

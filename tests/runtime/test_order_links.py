@@ -1,0 +1,228 @@
+"""The driver of orders on streams: greetings, credits, malformed input, failing services, and bounds."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from math import inf
+from random import Random
+from typing import Any
+
+import pytest
+import trio
+from conditions import until
+
+from subord.core.address.network import Network
+from subord.core.carriage.engine.causes import OLDER, REFUSED, SILENT
+from subord.core.carriage.engine.frames import Check, encode, order_of
+from subord.core.carriage.engine.interface import (
+    Act,
+    Acted,
+    Action,
+    Arrived,
+    CallDirect,
+    Closed,
+    HangUp,
+    Lane,
+    Opened,
+    Role,
+    Transmit,
+)
+from subord.core.carriage.engine.lanes import CREDITS, Credit, encode_credit
+from subord.core.node import Node
+from subord.core.settings import Settings
+from subord.runtime.counters import Counters
+from subord.runtime.frames import Frames, Sender, frame
+from subord.runtime.orders.driver import CALLS_OF_ONE_MAX, OrderDriver
+
+OURS, THEIRS = 1000, 2000
+PEER = "10.0.0.2"
+GREETING = encode_credit(Credit(THEIRS, 0, Lane.CONTROL, 0))
+CHECK = encode(THEIRS, OURS, Check(7))
+
+
+OPEN: list[trio.socket.SocketType] = []
+
+
+def stream_pair() -> tuple[trio.SocketStream, trio.SocketStream]:
+    pair = trio.socket.socketpair()
+    OPEN.extend(pair)
+    return trio.SocketStream(pair[0]), trio.SocketStream(pair[1])
+
+
+class Recorder:
+    """In place of the engine: notes events, and answers with the actions that a test has set."""
+
+    def __init__(self) -> None:
+        self.events: list[Any] = []
+        self.actions: list[Action] = []
+        self.dropped: Counter[str] = Counter()
+        self.deadline = inf
+        self.sizes = {"held bytes": 0}
+
+    def handle(self, event: Any, _: float) -> list[Action]:
+        self.events.append(event)
+        actions, self.actions = self.actions, []
+        return actions
+
+
+class Tried:
+    """A driver with a recorder, and the far end of one edge."""
+
+    def __init__(self, nursery: trio.Nursery) -> None:
+        node = Node(Settings(network=Network.parse("10.0.0.0/24")), 1, OURS, Random(1), trio.current_time())
+        self.counters = Counters()
+        self.driver = OrderDriver(node, self.counters)
+        self.engine = Recorder()
+        self.driver.engine = self.engine  # type: ignore[assignment]
+        self.nursery = nursery
+        ours, self.theirs = stream_pair()
+        self.link = self.driver.begin(Sender(ours, PEER), Role.SUBORDINATE, nursery)
+        self.frames = Frames(self.theirs)
+
+    async def next(self) -> bytes | None:
+        return await self.frames.next(1 << 16)
+
+
+@asynccontextmanager
+async def tried() -> AsyncIterator[Tried]:
+    async with trio.open_nursery() as nursery:
+        one = Tried(nursery)
+        nursery.start_soon(one.driver.run)
+        await trio.testing.wait_all_tasks_blocked()
+        try:
+            yield one
+        finally:
+            nursery.cancel_scope.cancel()
+            while OPEN:
+                OPEN.pop().close()
+
+
+async def test_a_link_opens_with_the_greeting() -> None:
+    async with tried() as one:
+        assert await one.next() == encode_credit(Credit(OURS, 0, Lane.CONTROL, 0))
+        assert one.driver.receive(one.link, GREETING)
+        assert one.engine.events == [Opened(one.link, 2, Role.SUBORDINATE, THEIRS)]
+        assert one.driver.receive(one.link, CHECK)
+        assert one.engine.events[-1] == Arrived(one.link, CHECK)
+        one.driver.end(one.link)
+        assert one.engine.events[-1] == Closed(one.link)
+
+
+@pytest.mark.parametrize(
+    "received",
+    [
+        (CHECK,),
+        (GREETING, GREETING),
+        (GREETING, encode_credit(Credit(THEIRS, OURS, Lane.ORDER, 1))),
+        (b"\x94",),
+    ],
+    ids=["no greeting", "two greetings", "credit for nothing", "no credit"],
+)
+async def test_malformed_frames_end_a_link(received: tuple[bytes, ...]) -> None:
+    async with tried() as one:
+        *before, last = received
+        assert all(one.driver.receive(one.link, each) for each in before)
+        assert not one.driver.receive(one.link, last)
+
+
+async def test_a_reader_that_returns_no_credit_stops_its_lane_and_no_other() -> None:
+    async with tried() as one:
+        await one.next()
+        one.driver.receive(one.link, GREETING)
+        large = bytes(60_000)
+        wanted = CREDITS[Lane.ORDER] // len(large)
+        for _ in range(wanted + 2):
+            assert one.link.offer(Lane.ORDER, large)
+        for _ in range(wanted):
+            assert await one.next() == large
+        one.link.offer(Lane.CONTROL, b"urgent")
+        assert await one.next() == b"urgent"
+        one.driver.receive(one.link, encode_credit(Credit(THEIRS, OURS, Lane.ORDER, len(large))))
+        assert await one.next() == large
+
+
+async def test_what_is_taken_in_is_credited() -> None:
+    async with tried() as one:
+        await one.next()
+        one.driver.receive(one.link, GREETING)
+        big = encode(THEIRS, OURS, Check(7)) + bytes(40_000)
+        for _ in range(2):
+            one.driver.receive(one.link, big)
+        assert await one.next() == encode_credit(Credit(OURS, THEIRS, Lane.ORDER, 2 * len(big)))
+
+
+async def test_a_full_lane_is_counted() -> None:
+    async with tried() as one:
+        one.engine.actions = [Transmit(one.link, Lane.CONTROL, bytes(60_000))] * 5
+        one.driver.receive(one.link, GREETING)
+        assert one.counters.dropped["order_lane_full"] == 1
+
+
+async def test_a_service_that_fails_is_an_outcome() -> None:
+    async def broken(_: bytes) -> bytes:
+        raise ZeroDivisionError
+
+    async with tried() as one:
+        one.driver._readings = {"broken": broken}
+        one.engine.actions = [Act(order_of(bytes(16), "broken", b"", None, 1), 5.0)]
+        one.driver.receive(one.link, GREETING)
+        await until(lambda: isinstance(one.engine.events[-1], Acted), "the outcome")
+        assert one.engine.events[-1].outcome.cause == REFUSED
+        assert one.counters.dropped["service_failed"] == 1
+
+
+@pytest.mark.parametrize(
+    ("answer", "cause"), [(None, SILENT), (b'{"unknown_topic": "orders", "version": "0.2.0"}', OLDER), (b"", "")]
+)
+async def test_a_call_ends_with_its_cause(answer: bytes | None, cause: str) -> None:
+    @asynccontextmanager
+    async def called(_: str) -> AsyncIterator[Any]:
+        if answer is None:
+            yield None
+            return
+        ours, theirs = stream_pair()
+        if answer:
+            await theirs.send_all(frame(answer))
+        await theirs.aclose()
+        yield ours
+
+    async with tried() as one:
+        one.driver.called = called
+        one.engine.actions = [CallDirect("name", 2, CHECK)]
+        one.driver.receive(one.link, GREETING)
+        await until(lambda: one.engine.events[-1] == Closed("name", cause), "the end")
+        assert set(one.driver._links) == {one.link}
+
+
+async def test_a_call_that_the_engine_ends_tells_nothing_more() -> None:
+    @asynccontextmanager
+    async def called(_: str) -> AsyncIterator[Any]:
+        ours, theirs = stream_pair()
+        async with theirs:
+            yield ours
+
+    async with tried() as one:
+        one.driver.called = called
+        one.engine.actions = [CallDirect("name", 2, CHECK)]
+        one.driver.receive(one.link, GREETING)
+        await until(lambda: "name" in one.driver._links, "the call")
+        before = len(one.engine.events)
+        one.driver._carry_out(HangUp("name"))
+        await until(lambda: "name" not in one.driver._links, "the end")
+        assert len(one.engine.events) == before
+
+
+async def test_calls_of_one_peer_are_bounded() -> None:
+    async with tried() as one:
+        ends = []
+        for _ in range(CALLS_OF_ONE_MAX + 1):
+            ours, theirs = stream_pair()
+            ends.append(theirs)
+            one.nursery.start_soon(one.driver.hold_call, PEER, ours, Frames(ours))
+        await until(lambda: one.counters.dropped["orders_of_one"] == 1, "the refusal")
+        assert len(one.driver._links) == 1 + CALLS_OF_ONE_MAX
+        for each in ends:
+            await each.aclose()
+        await until(lambda: len(one.driver._links) == 1, "the ends")
