@@ -38,7 +38,7 @@ class OrderPlay:
     """One run of a scenario with orders."""
 
     def __init__(self, script: Scenario) -> None:
-        self.play = Play(script)
+        self.play = Play(script, checked=False)  # the tree has campaigns of its own
         self.world = self.play.world
         self.judge = Judge(self.world)
         self.draw = OrderDraw(script.seed, self.play.positions)

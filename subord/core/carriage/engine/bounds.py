@@ -50,8 +50,8 @@ OUTCOMES_BYTES_MAX: Final = 16 << 20
 LEFT_MS_MAX: Final = 86_400_000
 MARGIN_S: Final = 0.05
 MARGIN_ROUND_TRIPS_S_MAX: Final = 0.25
-"""A hop keeps MARGIN_S, and two round trips of the edge, of the time left; the round trip of an idle edge may be an old
-one, so it counts up to a bound."""
+"""A hop keeps MARGIN_S, and two round trips of the edge, of the time left; the round trip of an idle edge may be an
+old one, so it counts up to a bound."""
 ACK_S_MIN: Final = 0.15
 ACK_ROUND_TRIPS: Final = 4
 """Without acknowledgement for so many round trips, at least ACK_S_MIN, a node counts as hung; its branch is asked
@@ -75,5 +75,5 @@ SETTLE_S: Final = 2.0
 """A target that is not found is looked for until the roster has been quiet for this long."""
 ROUND_TRIP_S: Final = 0.001
 """Of a link whose round trip is not known."""
-ROUND_TRIP_S_MAX: Final = 0.5
+ROUND_TRIP_S_MAX: Final = 0.25
 """A longer round trip counts as this: it may have been measured when the network was slow."""
