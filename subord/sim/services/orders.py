@@ -119,6 +119,12 @@ class Orders(Carried):
         for end, role in zip(ends, (Role.LEADER, Role.SUBORDINATE), strict=True):
             self._tell_opened(end, role)
 
+    def measure(self) -> None:
+        """The kernels measure all edges again, as each digest on an idle edge lets them."""
+        for ends in self._edges.values():
+            for end, role in zip(ends, (Role.LEADER, Role.SUBORDINATE), strict=True):
+                self._tell_opened(end, role)
+
     def _end(self, position: Position, link: Link) -> End:
         end = End(position, self.engines.get(position), link)
         self._ends.setdefault(position, {})[link] = end

@@ -29,6 +29,7 @@ QUIET_S: Final = 12.0  # until all streams are open
 SETTLED_LEFT_S: Final = 20.0  # a chain of many levels keeps a margin at each
 SETTLED_S_MAX: Final = 1.0
 HUNG_S_MAX: Final = 3.0
+AHEAD_S: Final = (0.0, 0.0, 0.0003, 0.0006, 0.001)  # by which an order is ahead of the stop of a node
 OVER_S: Final = 13.0  # the longest order
 LONG_S: Final = 2000.0  # tags are kept no longer
 OLDER: Final = "older release"
@@ -61,6 +62,8 @@ class OrderPlay:
         played = self.play.run()
         self._left = 0
         self.world.run(QUIET_S)
+        self.orders.measure()
+        self.world.run(1.0)
         self._demand_whole()
         self._demand_bypass()
         self._demand_over()
@@ -91,14 +94,17 @@ class OrderPlay:
     def _ask(self, issuer: Position, targets: Ranges | None) -> tuple[Answer, float]:
         """The answer to a reading, and the time that it took."""
         order = order_of(self.draw.tag(), READ, b"", targets, issuer)
-        began = self.world.now
         self._issue(order, SETTLED_LEFT_S, targets)
+        return self._answered(order, self.world.now)
+
+    def _answered(self, order: Order, began: float) -> tuple[Answer, float]:
         while order.tag in self.judge.open and self.world.now < began + SETTLED_LEFT_S + 1.0:
             self.world.run(0.02)
         if order.tag not in self.judge.answers:
-            raise Violation("C2", self.world.now, f"{issuer} has no answer after {self.world.now - began:.2f} s")
-        answer = self.judge.answers[order.tag]
-        return answer, self.judge.ended_at[order.tag] - began
+            raise Violation(
+                "C2", self.world.now, f"{order.issuer} has no answer after {self.world.now - began:.2f} s"
+            )
+        return self.judge.answers[order.tag], self.judge.ended_at[order.tag] - began
 
     def _demand_whole(self) -> None:
         """C10: of a settled tree every node tells, within a second."""
@@ -134,12 +140,20 @@ class OrderPlay:
         hung = [each for each in interior if world.leader_of(each) and each in self.orders.engines]
         if not hung or not self._can_be_whole():
             return
-        stopped = self.draw.chance.choice(hung)
-        issuer = self.draw.chance.choice([each for each in able if each != stopped])
+        chance, stopped = self.draw.chance, self.draw.chance.choice(hung)
+        issuer = chance.choice([each for each in able if each != stopped])
+        targets, ahead_s = chance.choice((None, Ranges.of(able))), chance.choice(AHEAD_S)
+        order, began = order_of(self.draw.tag(), READ, b"", targets, issuer), world.now
+        if ahead_s:
+            self._issue(order, SETTLED_LEFT_S, targets)
+            world.run(ahead_s)
         self.play.say(f"{stopped} is stopped")
         world.pause(stopped)
-        answer, took_s = self._ask(issuer, self.draw.chance.choice((None, Ranges.of(able))))
-        self._demand(issuer, answer, set(able) - {stopped}, "C11")
+        if not ahead_s:
+            self._issue(order, SETTLED_LEFT_S, targets)
+        answer, took_s = self._answered(order, began)
+        told = {each for _, nodes in answer.groups for each in nodes}
+        self._demand(issuer, answer, set(able) - {stopped} | (told & {stopped}), "C11")
         if took_s > HUNG_S_MAX:
             raise Violation("C11", world.now, f"{issuer} was answered after {took_s:.2f} s")
         world.resume(stopped)

@@ -81,6 +81,7 @@ class Engine:
         return {
             "orders": len(self._tasks),
             "questions": len(self._asking.open),
+            "held": sum(len(each.held) for each in self._links.of.values()),
             "direct": self._asking.direct,
             "queue": len(self._asking.queue),
             "acting": len(self._acting.waiting),

@@ -75,7 +75,8 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
 
 class Opened(NamedTuple):
     """A link has opened. Of two edges with one role and peer the newer counts. For Role.CALLED the event is optional:
-    it tells the incarnation and round trip. `knows_orders` False: the peer runs an older release."""
+    it tells the incarnation and round trip. It may be repeated when the round trip is measured anew. `knows_orders`
+    False: the peer runs an older release."""
 
     link: Link
     peer: Position
