@@ -124,7 +124,7 @@ class Asking:
         """The question that an answer on this link is for; None: the answer is dropped and counted."""
         pending = link.asked.get(number)
         if pending is None:
-            self._links.dropped["not asked"] += 1
+            self._links.dropped["late" if number <= self._number else "not asked"] += 1
             return None
         self.touched[pending.task] = None
         return pending

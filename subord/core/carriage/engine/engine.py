@@ -261,6 +261,7 @@ class Engine:
         left_s: float,
         now: float,
     ) -> None:
+        left_s = min(left_s, bounds.LEFT_MS_MAX / 1000)
         task = Task(
             order, asker, part, climbs=climbs, attempt=attempt, began_at=now, until=now + left_s, room=self._room
         )
