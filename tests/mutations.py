@@ -553,14 +553,6 @@ MUTATIONS = (
         "if False:",
         services=True,
     ),
-    Mutation(
-        "closed-edges-wait",
-        "A question whose edge has ended is not asked again.",
-        "core/carriage/engine/asking.py",
-        "self.ask(task, pending.peer, rest, now, direct=True)",
-        "pass",
-        services=True,
-    ),
 )
 
 

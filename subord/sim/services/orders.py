@@ -16,7 +16,7 @@ from typing import Final
 from subord.core.carriage.engine import bounds
 from subord.core.carriage.engine.causes import DOWN, OLDER, SILENT
 from subord.core.carriage.engine.engine import Engine
-from subord.core.carriage.engine.frames import Order, Tag
+from subord.core.carriage.engine.frames import Ask, Order, Tag, encode
 from subord.core.carriage.engine.interface import (
     Act,
     Acted,
@@ -39,6 +39,7 @@ from subord.core.carriage.engine.interface import (
     Transmit,
     Wakeup,
 )
+from subord.core.carriage.engine.ranges import Ranges
 from subord.core.carriage.engine.roster_tree import RosterTree
 from subord.core.view import Position
 from subord.sim.services import words
@@ -51,6 +52,7 @@ from subord.sim.world.world import World
 
 SERVICES: Final = {READ: Offered(), WRITE: Offered(has_effects=True)}
 DISK_S: Final = 0.002
+REPLAY_S: Final = 0.5  # after a start: a member asks for what the former life has done
 CONNECT_S_MAX: Final = 3.0
 TICK_S: Final = 1e-6
 WAKEUP: Final = Wakeup()
@@ -73,6 +75,8 @@ class Orders(Carried):
         self._links = count(1)
         self._wake_at: dict[Position, float] = {}
         self._disks: dict[Position, dict[Tag, float]] = {}
+        self._written: dict[Position, Order] = {}
+        """The last order with effects that each node has acted on, in any of its lives."""
         self._pipes = Pipes(world, chance, deliver=self._deliver, is_alive=self._is_alive)
 
     # -- lives ------------------------------------------------------------------------------------------
@@ -86,6 +90,8 @@ class Orders(Carried):
         tree = RosterTree(self._world.nodes[position])
         self.engines[position] = Engine(tree, SERVICES, over=over, now=now)
         self._wake_at[position] = inf
+        if position in self._written:
+            self._world.after(REPLAY_S, self._replay, position, self._written[position])
 
     def end(self, position: Position) -> None:
         self.engines.pop(position, None)
@@ -96,6 +102,7 @@ class Orders(Carried):
 
     def lose(self, position: Position) -> None:
         self._disks.pop(position, None)
+        self._written.pop(position, None)
         self._judge.replaced(position)
 
     def resumed(self, position: Position) -> None:
@@ -280,6 +287,18 @@ class Orders(Carried):
         if end is not None:
             self._pipes.close(end, is_told=True)
 
+    def _replay(self, position: Position, order: Order) -> None:
+        """A member repeats an old order over a stream of its own."""
+        others = [each for each in self._world.nodes if each != position]
+        if position not in self.engines or not others:
+            return
+        mine, theirs = End(others[0], None, "replay"), self._end(position, ("in", next(self._links)))
+        self._pipes.join(mine, theirs)
+        self._tell_opened(theirs, Role.CALLER)
+        ask = Ask(1, False, 0, 1000, Ranges.of((position,)).flat(), order)
+        incarnation = self._world.nodes[others[0]].context.incarnation
+        self._pipes.put(theirs, Arrived(theirs.link, encode(incarnation, 0, ask)), 0.0)
+
     # -- acting -------------------------------------------------------------------------------------------
 
     def _note(self, position: Position, engine: Engine, note: Note) -> None:
@@ -298,6 +317,8 @@ class Orders(Carried):
 
     def _act(self, position: Position, engine: Engine, order: Order) -> None:
         self._judge.acts(position, order)
+        if order.service == WRITE:
+            self._written[position] = order
         after_s = self.act_s(order.tag)
         if after_s < inf:
             self._world.after(after_s, self._acted, position, engine, order.tag)

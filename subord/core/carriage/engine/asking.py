@@ -61,7 +61,7 @@ class Asking:
                 self._fail(task, each, BUSY, climbs=climbs)
                 continue
             self._number += 1
-            pending = Pending(self._number, task, peer, task.targets if is_every else each, climbs=climbs)
+            pending = Pending(self._number, task, peer, each, climbs=climbs)
             self.open[pending.number] = task.pending[pending.number] = pending
             if edge is not None:
                 self._send(pending, edge, now)
@@ -167,13 +167,22 @@ class Asking:
         for cause, flat in told.missing:
             task.miss(self._asked_for(pending, Ranges.unflat(flat)), cause)
         if told.is_last:
-            task.lacks = told.lacks if pending.climbs else task.lacks
+            if pending.climbs:
+                self._told_from_above(pending, told)
             self._end(pending)
             rest = self._rest(pending) & task.unexplained
             if rest:
                 self._links.dropped["incomplete"] += 1
                 task.miss(rest, EXPIRED)
             self._release(pending, now)
+
+    @staticmethod
+    def _told_from_above(pending: Pending, told: Told) -> None:
+        """A coordinator has answered, or stood in for one. What only a former one listed is not found again."""
+        task = pending.task
+        task.lacks = told.lacks
+        if task.is_every and not told.lacks:
+            task.miss(task.missing.get(NO_COORDINATOR, NONE) - pending.part, MOVED)
 
     def on_resolved(self, pending: Pending, resolved: Resolved) -> Ranges:
         """The targets of an order for all members; returns those that are new here."""

@@ -68,11 +68,13 @@ FLUSH_S: Final = 0.1
 FLUSH_SHARE: Final = 0.1
 """Part answers go up after FLUSH_S, and after this share of the time since the order came, whichever is later."""
 LOOK_S: Final = 0.1
-LOOK_S_MAX: Final = 2.0
+LOOK_S_MAX: Final = 1.0
 LOOKS_MAX: Final = 24
-"""Looks of the coordinator for targets that move, and of the issuer for a coordinator; each pause doubles."""
+ATTEMPTS_MAX: Final = 32
+"""Looks of the coordinator for targets that move, and of the issuer for a coordinator; each pause doubles.
+Looks begin anew with further such targets, until there were ATTEMPTS_MAX attempts."""
 SETTLE_S: Final = 2.0
-"""A target that is not found is looked for until the roster has been quiet for this long."""
+"""A target that is not found is looked for until the roster has been quiet for this long, and no longer than this."""
 ROUND_TRIP_S: Final = 0.001
 """Of a link whose round trip is not known."""
 ROUND_TRIP_S_MAX: Final = 0.25

@@ -1,8 +1,8 @@
 """What goes into the engine of orders and what comes out: events, actions, and the answer to an issuer.
 
 A link is one open stream to another node: an edge of the tree, or a stream of its own. The driver names incoming
-links by any hashable value; the engine names those that it opens (`CallDirect`). Frames of one lane of a link arrive in
-order.
+links by any hashable value; the engine names those that it opens (`CallDirect`). Frames of one lane of a link arrive
+in order.
 """
 
 from __future__ import annotations

@@ -100,9 +100,14 @@ class Routing:
 
     def plan_look(self, task: Task, now: float) -> None:
         """Look again later whether targets, or a coordinator, can be found."""
-        may_look = task.coordinates or task.asker is None
+        if not (task.coordinates or task.asker is None):
+            return
+        movable = self._movable(task)
+        if len(movable) > task.movable and task.attempt < bounds.ATTEMPTS_MAX:
+            task.looks, task.wait_until = 0, now + bounds.SETTLE_S
+        task.movable = len(movable)
         is_done = task.look_at < inf or task.looks >= bounds.LOOKS_MAX
-        if may_look and not is_done and (task.lacks == NO_COORDINATOR or self._movable(task)):
+        if not is_done and (task.lacks == NO_COORDINATOR or movable):
             pause_s = min(bounds.LOOK_S * 2**task.looks, bounds.LOOK_S_MAX)
             self._due.plan(task, "look_at", now + pause_s)
 
@@ -111,8 +116,8 @@ class Routing:
         task.looks += 1
         if task.coordinates:
             self._look_for_targets(task, now)
-        elif task.lacks == NO_COORDINATOR and not task.is_waiting:
-            task.attempt = min(task.attempt + 1, 255)
+        elif task.lacks == NO_COORDINATOR and not task.is_waiting and task.attempt < bounds.ATTEMPTS_MAX:
+            task.attempt += 1
             task.tried.clear()
             self.start(task, now)
 
@@ -123,8 +128,8 @@ class Routing:
         again = {via: self._moved(task, nodes) for via, nodes in split.below.items()}
         task.routed_at = now
         for via, nodes in again.items():
-            if nodes:
-                task.attempt = min(task.attempt + 1, 255)
+            if nodes and task.attempt < bounds.ATTEMPTS_MAX:
+                task.attempt += 1
                 self._asking.ask(task, via, nodes, now)
         if absent and not self._tree.is_root and self._tree.leader is not None:
             self.climb(task, absent, NO_COORDINATOR, now)
@@ -147,16 +152,12 @@ class Routing:
             return False
         if not task.coordinates:
             return task.lacks == NO_COORDINATOR
-        if MOVED in task.missing and now - task.began_at < bounds.SETTLE_S:
-            return True  # a row that changes further down is on its way up
         movable = self._movable(task)
         split = self._tree.split(movable)
         if any(self._moved(task, nodes) for nodes in split.below.values()):
             return True
-        return any(self._may_come(cause, nodes, now) for cause, nodes in split.absent.items())
-
-    def _may_come(self, cause: str, nodes: Ranges, now: float) -> bool:
-        """Whether the roster may list some of these nodes soon: it is not quiet, or they went only just now."""
-        if cause != DOWN:
-            return self._tree.quiet_s(now) < bounds.SETTLE_S
-        return any(self._tree.moved_since(each, now - bounds.SETTLE_S) for each in nodes)
+        if now >= task.wait_until:
+            return False
+        # A row that changes further down is on its way up, or the roster settles after a loss.
+        is_settling = self._tree.quiet_s(now) < bounds.SETTLE_S
+        return MOVED in task.missing or (is_settling and any(cause != DOWN for cause in split.absent))

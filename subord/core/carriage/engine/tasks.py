@@ -72,6 +72,10 @@ class Task:
         self.flushed_at = began_at
         self.look_at = inf
         self.looks = 0
+        self.movable = 0
+        """Targets without result that may be elsewhere, at the last count."""
+        self.wait_until = began_at
+        """Until when targets that the roster does not show are waited for."""
         self.is_over = False
 
     def widen(self, nodes: Ranges) -> Ranges:
