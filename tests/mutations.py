@@ -43,6 +43,7 @@ class Mutation:
     new: str
     mapping: MappingName = "ip"  # of the seeds that are played
     script: str = ""  # a scenario that is played with each seed instead of the drawn one
+    services: bool = False  # the seeds are those of a campaign of orders
 
 
 SILENT_TWICE = """
@@ -432,6 +433,126 @@ MUTATIONS = (
         "digest = self._roster.digest",
         script=MIXED,
     ),
+    Mutation(
+        "results-count-twice",
+        "A result counts again each time that it arrives.",
+        "core/carriage/engine/tasks.py",
+        "new = nodes & self.remaining\n        if new:\n            self.remaining -= new",
+        "new = nodes\n        if new:\n            self.remaining -= new",
+        services=True,
+    ),
+    Mutation(
+        "invented-results-count",
+        "A result counts also for nodes that were not asked through its sender.",
+        "core/carriage/engine/asking.py",
+        "return nodes & pending.part",
+        "return nodes",
+        services=True,
+    ),
+    Mutation(
+        "tags-count-in-vain",
+        "A node acts again on a tag that it has acted on.",
+        "core/carriage/engine/tags.py",
+        "if entry is None:\n            if len",
+        "if entry is None or entry.outcome is not None:\n            if len",
+        services=True,
+    ),
+    Mutation(
+        "tags-are-not-noted",
+        "A node acts with effects before the tag is on its disk.",
+        "core/carriage/engine/acting.py",
+        "if service.has_effects:",
+        "if False:",
+        services=True,
+    ),
+    Mutation(
+        "noted-tags-are-forgotten",
+        "A node does not read which tags its earlier lives have noted.",
+        "core/carriage/engine/tags.py",
+        "for tag, keep_s in over:",
+        "for tag, keep_s in ():",
+        services=True,
+    ),
+    Mutation(
+        "hung-nodes-hide-branches",
+        "The branch of a node that does not answer is not asked.",
+        "core/carriage/engine/asking.py",
+        "branches = self._tree.split_below(peer, rest)",
+        "branches = dict[Position, Ranges]()",
+        services=True,
+    ),
+    Mutation(
+        "hung-leaders-stop-orders",
+        "Only the leader is asked for a coordinator, and no node above it.",
+        "core/carriage/engine/routing.py",
+        "for each in (leader, *reversed(self._tree.path)):",
+        "for each in (leader,):",
+        services=True,
+    ),
+    Mutation(
+        "orders-end-late",
+        "A node answers a second after the time given.",
+        "core/carriage/engine/engine.py",
+        'self._due.plan(task, "until", now + left_s)',
+        'self._due.plan(task, "until", now + left_s + 1.0)',
+        services=True,
+    ),
+    Mutation(
+        "causes-are-left-out",
+        "A node without result and cause is left out of the answer.",
+        "core/carriage/engine/engine.py",
+        "        task.miss(task.unexplained, EXPIRED)\n",
+        "        task.unexplained\n",
+        services=True,
+    ),
+    Mutation(
+        "results-hold-room",
+        "What has been sent is counted as held for ever.",
+        "core/carriage/engine/folding.py",
+        "self._room.give_back(self._held)",
+        "pass",
+        services=True,
+    ),
+    Mutation(
+        "streams-are-not-counted-back",
+        "The end of a stream of its own is not counted.",
+        "core/carriage/engine/asking.py",
+        "            self.direct -= 1\n            self._links.hang_up(link)\n            self._call_next(now)",
+        "            self._links.hang_up(link)\n            self._call_next(now)",
+        services=True,
+    ),
+    Mutation(
+        "questions-stay",
+        "A question of another node is kept when it is answered.",
+        "core/carriage/engine/engine.py",
+        "task.asker.link.held.pop(task.asker.number, None)",
+        "pass",
+        services=True,
+    ),
+    Mutation(
+        "acknowledged-is-answered",
+        "A node that has acknowledged is not checked any more.",
+        "core/carriage/engine/asking.py",
+        'self._due.plan(pending, "look_at", now + pending.pause_s)',
+        'self._due.plan(pending, "look_at", inf)',
+        services=True,
+    ),
+    Mutation(
+        "all-but-the-coordinator",
+        "The coordinator forgets itself among all members.",
+        "core/carriage/engine/roster_tree.py",
+        "return Ranges.of((self.position, *self._node.roster.rows))",
+        "return Ranges.of(each for each in self._node.roster.rows if each != self.position)",
+        services=True,
+    ),
+    Mutation(
+        "any-node-coordinates",
+        "A node that does not list all targets coordinates.",
+        "core/carriage/engine/routing.py",
+        "if split.absent and not self._tree.is_root:",
+        "if False:",
+        services=True,
+    ),
 )
 
 
@@ -475,24 +596,31 @@ def try_out(mutation: Mutation, seeds: Iterable[int], package: Path = PACKAGE) -
     source = mutated(mutation, package)
     with tempfile.TemporaryDirectory(prefix="subord-mutation-") as directory:
         (copied(package, Path(directory)) / mutation.file).write_text(source, encoding="utf-8")
-        return _played(mutation.name, Path(directory), seeds, mutation.mapping, mutation.script)
+        return _played(
+            mutation.name, Path(directory), seeds, mutation.mapping, mutation.script, services=mutation.services
+        )
 
 
 def try_control(
-    seeds: Iterable[int], package: Path = PACKAGE, mapping: MappingName = "ip", script: str = ""
+    seeds: Iterable[int],
+    package: Path = PACKAGE,
+    mapping: MappingName = "ip",
+    script: str = "",
+    *,
+    services: bool = False,
 ) -> Outcome:
     """The same without a fault."""
     with tempfile.TemporaryDirectory(prefix="subord-control-") as directory:
         copied(package, Path(directory))
-        return _played("(control)", Path(directory), seeds, mapping, script)
+        return _played("(control)", Path(directory), seeds, mapping, script, services=services)
 
 
 def _played(
-    name: str, directory: Path, seeds: Iterable[int], mapping: MappingName = "ip", script: str = ""
+    name: str, directory: Path, seeds: Iterable[int], mapping: MappingName, script: str, *, services: bool
 ) -> Outcome:
     began, given = time.monotonic(), list(seeds)
     command = [sys.executable, str(Path(__file__).resolve()), "--inside", str(directory), "--mapping", mapping]
-    request = json.dumps([given, script])
+    request = json.dumps([given, script, services])
     try:
         ran = subprocess.run(
             command, input=request, stdout=subprocess.PIPE, text=True, timeout=LASTS_S_MAX, check=True
@@ -504,19 +632,21 @@ def _played(
 
 
 def play_inside(
-    directory: Path, seeds: Iterable[int], mapping: MappingName, script: str
+    directory: Path, seeds: Iterable[int], mapping: MappingName, script: str, services: bool
 ) -> tuple[int | None, str, str]:
     """In a process of its own: (seed, invariant, text) of the first failure of the copy in `directory`."""
     sys.path.insert(0, str(directory))
     import subord
     from subord.sim.campaign import try_script, try_seed
+    from subord.sim.draw.aim import Aim
     from subord.sim.scenario.definition import read
 
     assert subord.__file__ is not None
     assert Path(subord.__file__).is_relative_to(directory), f"{subord.__file__} is not the copy"
     for seed in seeds:
         try:
-            verdict = try_script(read(script), seed) if script else try_seed(seed, mapping)
+            aim = Aim(services=services)
+            verdict = try_script(read(script), seed) if script else try_seed(seed, mapping, aim)
         except Exception as error:  # a fault in the drawing of scenarios
             return seed, "error", f"{type(error).__name__}: {error}"
         if verdict.broken:
@@ -540,16 +670,22 @@ def run(mutations: Sequence[Mutation], seeds: int, control_seeds: int, jobs: int
             return outcome
 
         outcomes = list(pool.map(tried, mutations))
-        by_ip = {each.name for each in mutations if each.mapping == "ip" and not each.script}
-        caught_at = {each.seed for each in outcomes if each.broken and each.name in by_ip}
-        control = try_control(sorted(caught_at.union(range(control_seeds))), package)
-    print(*_table([*outcomes, control]), sep="\n")
+        controls = []
+        for services in sorted({each.services for each in mutations}):
+            by_ip = {
+                each.name for each in mutations if (each.mapping, each.script, each.services) == ("ip", "", services)
+            }
+            caught_at = {each.seed for each in outcomes if each.broken and each.name in by_ip}
+            tried_seeds = sorted(caught_at.union(range(control_seeds)))
+            controls.append(try_control(tried_seeds, package, services=services))
+    print(*_table([*outcomes, *controls]), sep="\n")
     survived = [each.name for each in outcomes if not each.broken]
     if survived:
         print(f"mutations: {seeds} seeds did not catch {', '.join(survived)}", file=sys.stderr)
-    if control.broken:
-        print(f"mutations: without any fault seed {control.seed} fails: {control.text}", file=sys.stderr)
-    return 1 if survived or control.broken else 0
+    failed = [each for each in controls if each.broken]
+    for each in failed:
+        print(f"mutations: without any fault seed {each.seed} fails: {each.text}", file=sys.stderr)
+    return 1 if survived or failed else 0
 
 
 def _table(outcomes: Iterable[Outcome]) -> list[str]:
@@ -572,8 +708,8 @@ def main(words: list[str]) -> int:
     parser.add_argument("--mapping", default="ip", help=argparse.SUPPRESS)
     given = parser.parse_args(words)
     if given.inside is not None:
-        seeds, script = json.load(sys.stdin)
-        print(json.dumps(play_inside(given.inside, seeds, given.mapping, script)))
+        seeds, script, services = json.load(sys.stdin)
+        print(json.dumps(play_inside(given.inside, seeds, given.mapping, script, services)))
         return 0
     known = {each.name: each for each in MUTATIONS}
     unknown = [name for name in given.names if name not in known]

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 PROGRESS_S = 15.0  # between two lines without a terminal
 NUMBER_MAX = 10**18 - 1  # of seeds, as in a scenario file
-AIMED = ("fanout", "guest-slots", "nodes", "kinds")
+AIMED = ("fanout", "guest-slots", "nodes", "kinds", "services")
 DESCRIPTION = """\
 Play a scenario in the simulator: the protocol of the daemon, a simulated network, virtual time.
 
@@ -73,6 +73,11 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     )
     parser.add_argument(
         "--kinds", metavar="NAMES", help="with seeds: the kinds of faults, such as kill,leave; a wrong name lists all"
+    )
+    parser.add_argument(
+        "--services",
+        action="store_true",
+        help="with seeds: orders while the faults happen (docs/protocol/carriage.md); small clusters",
     )
     parser.add_argument("--first", type=_natural, metavar="N", help="the first seed of a campaign; default: 0")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the result of a campaign there")
@@ -152,7 +157,9 @@ def _aim(given: argparse.Namespace) -> Aim:
     for kind in kinds:
         if kind not in KINDS:
             raise _usage_error(f"--kinds: no kind {quoted(kind)}; kinds: {', '.join(KINDS)}")
-    return Aim(fanout=given.fanout, guest_slots=given.guest_slots, nodes=given.nodes, kinds=kinds)
+    return Aim(
+        fanout=given.fanout, guest_slots=given.guest_slots, nodes=given.nodes, kinds=kinds, services=given.services
+    )
 
 
 def _usage_error(text: str) -> CommandError:
@@ -174,12 +181,13 @@ def _script(arguments: argparse.Namespace) -> Scenario:
 
 def _play(script: Scenario, arguments: argparse.Namespace) -> int:
     from subord.sim.player import Play
+    from subord.sim.services.play import OrderPlay
     from subord.sim.trace import Trace
     from subord.sim.violation import Violation
 
-    play = Play(script)
+    play = OrderPlay(script) if arguments.services else Play(script)
     if arguments.trace:
-        play.say = Trace(play.world, print).line
+        play.trace(Trace(play.world, print).line)
     try:
         played = play.run()
     except Violation as violation:

@@ -28,6 +28,7 @@ from subord.sim.draw.aim import ANY, Aim
 from subord.sim.draw.seed import draw
 from subord.sim.player import Play, Played
 from subord.sim.scenario.definition import Scenario
+from subord.sim.services.play import OrderPlay
 from subord.sim.violation import Violation
 
 SEEDS_AT_ONCE = 8  # of one piece, the unit of work of a process
@@ -70,16 +71,16 @@ class Summary(msgspec.Struct, kw_only=True):
 
 def try_seed(seed: int, mapping: MappingName = "ip", aim: Aim = ANY) -> Verdict:
     """Play one seed to its end. Never raises: an exception is a verdict, too."""
-    return try_script(draw(seed, mapping, aim), seed)
+    return try_script(draw(seed, mapping, aim), seed, services=aim.services)
 
 
-def try_script(script: Scenario, seed: int) -> Verdict:
-    """Play a scenario with this seed, and judge it like a drawn one."""
+def try_script(script: Scenario, seed: int, *, services: bool = False) -> Verdict:
+    """Play a scenario with this seed, and judge it like a drawn one; `services`: with orders."""
     began = time.process_time()
     script = msgspec.structs.replace(script, seed=seed)
     nodes = len(Play(script, checked=False).positions)
     try:
-        played = Play(script).run()
+        played = OrderPlay(script).run() if services else Play(script).run()
     except Violation as violation:
         return Verdict(seed=seed, nodes=nodes, broken=violation.name, text=str(violation))
     except Exception as error:  # the other seeds continue

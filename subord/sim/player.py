@@ -97,6 +97,10 @@ class Play:
         self._faulty_until = 0.0
         self._vanished: set[Position] = set()
 
+    def trace(self, say: Callable[[str], None]) -> None:
+        """Pass a line for each step to `say`."""
+        self.say = say
+
     def run(self) -> Played:
         """All steps, the end of all faults, then L1 to L10. Raises Violation."""
         for number, step in enumerate(self.script.steps, 1):

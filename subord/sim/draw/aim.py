@@ -18,6 +18,7 @@ class Aim(msgspec.Struct, frozen=True, kw_only=True):
     guest_slots: int | None = None
     nodes: tuple[int, int] | None = None  # fewest and most
     kinds: tuple[str, ...] = ()  # of faults and clusters; see kinds.py
+    services: bool = False  # orders while the faults happen; see services/play.py
 
     @property
     def options(self) -> str:
@@ -32,6 +33,8 @@ class Aim(msgspec.Struct, frozen=True, kw_only=True):
             words.append(f" --nodes {fewest}" if fewest == most else f" --nodes {fewest}-{most}")
         if self.kinds:
             words.append(f" --kinds {','.join(self.kinds)}")
+        if self.services:
+            words.append(" --services")
         return "".join(words)
 
 

@@ -72,6 +72,8 @@ RARE = (
 )
 """Five times as expensive as the others, so one seed in forty draws one of them."""
 RARE_SHARE = 0.025
+OF_SERVICES = (*USUAL, "many", "rack", "power", "rolling", "exodus")
+"""What a campaign of orders draws."""
 BY_NAME = ("hours", "memory")
 """Drawn only by name: a seed takes minutes, or is judged by rules of its own."""
 KINDS = (*USUAL, *LARGER, *CLUSTERS)

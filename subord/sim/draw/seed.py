@@ -15,7 +15,7 @@ from subord.core.settings import NumberingName, TimingName
 from subord.core.view import Position
 from subord.sim.draw.aim import ANY, FANOUT_MAX, Aim
 from subord.sim.draw.clusters import identified, shaped, sparse_positions
-from subord.sim.draw.kinds import CLUSTERS, LARGE, USUAL, KindDraw, kinds_of
+from subord.sim.draw.kinds import CLUSTERS, LARGE, OF_SERVICES, USUAL, KindDraw, kinds_of
 from subord.sim.draw.measures import measured
 from subord.sim.scenario import definition
 from subord.sim.scenario.definition import Cluster, Scenario, folded
@@ -29,17 +29,23 @@ SPREAD_MAX = 600  # positions of a sparse network: probing all of them is part o
 WIDE = 0.5  # share of the clusters with seeds or announcements that are spread over a /16
 WIDE_SIZE = 65_534
 CHAIN_MAX = 40  # with one guest slot and no homes the tree is a chain, and a long one heals slowly
+NODES_OF_SERVICES = (5, 30)
 EDGE_OF_LEVEL = 0.2  # share of dense clusters whose size is that of full levels, or one off
 
 
 def draw(seed: int, mapping: MappingName = "ip", aim: Aim = ANY) -> Scenario:
     """The scenario of a seed, the same on every machine. Another mapping adds changes of the measured values."""
-    script = _drawn(seed, aim)
+    script = _drawn(seed, _for_services(aim) if aim.services else aim)
     if mapping == "ip":
         return script
     cluster = msgspec.structs.replace(script.cluster, mapping=mapping)
     steps = measured(Random(f"{seed}/{mapping}"), mapping, definition.positions_of(cluster), script.steps)
     return msgspec.structs.replace(script, cluster=cluster, steps=steps)
+
+
+def _for_services(aim: Aim) -> Aim:
+    """Small clusters, and faults of honest nodes, unless the aim names others."""
+    return msgspec.structs.replace(aim, nodes=aim.nodes or NODES_OF_SERVICES, kinds=aim.kinds or OF_SERVICES)
 
 
 def _drawn(seed: int, aim: Aim) -> Scenario:

@@ -1,1 +1,1 @@
-"""Orders in the simulator: the engine of the daemon in every node, drawn orders, and checkers (docs/protocol/carriage.md)."""
+"""Orders in the simulator: the daemon's engine in every node, drawn orders, and checkers."""

@@ -1,4 +1,4 @@
-"""What a seed draws for a campaign of orders: who issues what, which nodes are older or lie, and how long acting takes.
+"""What a seed draws for a campaign of orders: issuers and targets, older and lying nodes, and how long acting takes.
 
 Inputs are a random generator and the nodes that live; outputs are orders. The order of the random calls decides what
 a seed means.
@@ -18,7 +18,7 @@ from subord.sim.services.truth import ABSENT, READ, WRITE
 
 ORDERS_MAX: Final = 24
 GAPS_S: Final = (0.0, 0.0, 0.05, 0.3, 1.0, 2.0, 4.0)
-LEFT_S: Final = (0.02, 0.3, 1.0, 3.0, 5.0, 10.0, 30.0)
+LEFT_S: Final = (0.02, 0.3, 1.0, 3.0, 5.0, 12.0)
 ACT_S: Final = (0.0, 0.0, 0.0, 0.02, 0.4, 2.0, inf)
 SERVICES: Final = (READ, READ, READ, WRITE, WRITE, ABSENT)
 OLDER_SHARE: Final = 0.2

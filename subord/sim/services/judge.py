@@ -22,6 +22,7 @@ LATE_S: Final = 0.01
 SIZES_MAX: Final = {
     "orders": 256,
     "questions": 4096,
+    "held": 256,
     "direct": 64,
     "queue": 4096,
     "acting": 256,

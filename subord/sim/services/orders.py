@@ -1,8 +1,8 @@
 """The engine of orders in every node of a simulated cluster: it plays the driver of the daemon.
 
-Inputs are ends of processes and streams (world/observers.py), and orders; outputs are events for the engines, and for
-the judge what they do. Times of an engine are those of its node's own clock. Invariant: a tag that a node has noted is
-on its disk before it acts.
+Inputs are ends of processes and streams (world/observers.py), and orders; outputs are events for the engines, and
+what they do for the judge. Times of an engine are those of its node's own clock. Invariant: a tag that a node has
+noted is on its disk before it acts.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Final
 from subord.core.carriage.engine import bounds
 from subord.core.carriage.engine.causes import DOWN, OLDER, SILENT
 from subord.core.carriage.engine.engine import Engine
-from subord.core.carriage.engine.frames import Order, Tag
+from subord.core.carriage.engine.frames import Ask, Order, Tag, encode
 from subord.core.carriage.engine.interface import (
     Act,
     Acted,
@@ -39,8 +39,10 @@ from subord.core.carriage.engine.interface import (
     Transmit,
     Wakeup,
 )
+from subord.core.carriage.engine.ranges import Ranges
 from subord.core.carriage.engine.roster_tree import RosterTree
 from subord.core.view import Position
+from subord.sim.services import words
 from subord.sim.services.judge import Judge
 from subord.sim.services.lies import Liar
 from subord.sim.services.pipes import End, Pipes
@@ -50,6 +52,7 @@ from subord.sim.world.world import World
 
 SERVICES: Final = {READ: Offered(), WRITE: Offered(has_effects=True)}
 DISK_S: Final = 0.002
+REPLAY_S: Final = 0.5  # after a start: a member asks for what the former life has done
 CONNECT_S_MAX: Final = 3.0
 TICK_S: Final = 1e-6
 WAKEUP: Final = Wakeup()
@@ -64,6 +67,7 @@ class Orders(Carried):
         self.liars: dict[Position, Liar] = {}
         self.act_s: Callable[[Tag], float] = lambda _tag: 0.0
         """How long acting on a tag takes; infinity: it never ends."""
+        self.say: Callable[[str], None] | None = None
         self._world = world
         self._judge = judge
         self._ends: dict[Position, dict[Link, End]] = {}
@@ -71,6 +75,8 @@ class Orders(Carried):
         self._links = count(1)
         self._wake_at: dict[Position, float] = {}
         self._disks: dict[Position, dict[Tag, float]] = {}
+        self._written: dict[Position, Order] = {}
+        """The last order with effects that each node has acted on, in any of its lives."""
         self._pipes = Pipes(world, chance, deliver=self._deliver, is_alive=self._is_alive)
 
     # -- lives ------------------------------------------------------------------------------------------
@@ -84,6 +90,8 @@ class Orders(Carried):
         tree = RosterTree(self._world.nodes[position])
         self.engines[position] = Engine(tree, SERVICES, over=over, now=now)
         self._wake_at[position] = inf
+        if position in self._written:
+            self._world.after(REPLAY_S, self._replay, position, self._written[position])
 
     def end(self, position: Position) -> None:
         self.engines.pop(position, None)
@@ -94,6 +102,7 @@ class Orders(Carried):
 
     def lose(self, position: Position) -> None:
         self._disks.pop(position, None)
+        self._written.pop(position, None)
         self._judge.replaced(position)
 
     def resumed(self, position: Position) -> None:
@@ -115,32 +124,40 @@ class Orders(Carried):
         self._edges[position, leader] = ends
         self._pipes.join(*ends)
         for end, role in zip(ends, (Role.LEADER, Role.SUBORDINATE), strict=True):
-            self._tell_opened(end, role, 0.0)
+            self._tell_opened(end, role)
+
+    def measure(self) -> None:
+        """The kernels measure all edges again, as each digest on an idle edge lets them."""
+        for ends in self._edges.values():
+            for end, role in zip(ends, (Role.LEADER, Role.SUBORDINATE), strict=True):
+                self._tell_opened(end, role)
 
     def _end(self, position: Position, link: Link) -> End:
         end = End(position, self.engines.get(position), link)
         self._ends.setdefault(position, {})[link] = end
         return end
 
-    def _tell_opened(self, end: End, role: Role, delay_s: float) -> None:
-        peer = end.other.position
+    def _tell_opened(self, end: End, role: Role) -> None:
+        other = end.other
+        assert other is not None
+        peer = other.position
         node = self._world.nodes.get(peer)
         opened = Opened(
             end.link,
             peer,
             role,
             0 if node is None else node.context.incarnation,
-            end.other.engine is not None,
+            other.engine is not None,
             self._pipes.round_trip_s(end.position, peer),
         )
-        self._pipes.put(end, opened, delay_s)
+        self._pipes.put(end, opened, 0.0)
 
     def closed(self, source: Position, target: Position, *, is_told: bool) -> None:
         for pair in ((source, target), (target, source)):
             ends = self._edges.pop(pair, None)
             if ends is None:
                 continue
-            mine, other = ends if pair[0] == source else ends[::-1]
+            mine = ends[0] if pair[0] == source else ends[1]
             if self._is_alive(mine) and mine.is_open:
                 self._feed(mine.position, Closed(mine.link))
             self._forget(mine)
@@ -199,11 +216,13 @@ class Orders(Carried):
                 self._plan(position, engine)
 
     def _carry_out(self, position: Position, engine: Engine, action: Action) -> None:
+        if self.say is not None and (text := words.of_action(action)):
+            self.say(f"{position}: {text}")
         match action:
             case Transmit():
                 self._transmit(position, action)
             case CallDirect():
-                self._call(position, engine, action)
+                self._call(position, action)
             case HangUp():
                 self._hang_up(position, action.link)
             case Note():
@@ -218,15 +237,17 @@ class Orders(Carried):
     def _transmit(self, position: Position, action: Transmit) -> None:
         end = self._ends[position].get(action.link)
         assert len(action.data) <= bounds.FRAME_BYTES_MAX
-        if end is None:
+        if end is None or end.other is None:
             return
         liar = self.liars.get(position)
         for data in (action.data,) if liar is None else liar.says(action.link, action.data):
+            if self.say is not None:
+                self.say(f"{position} -> {end.other.position}  {words.of_data(data)}")
             self._pipes.send(end, Arrived(end.other.link, data))
 
     # -- streams of their own -----------------------------------------------------------------------------
 
-    def _call(self, position: Position, engine: Engine, action: CallDirect) -> None:
+    def _call(self, position: Position, action: CallDirect) -> None:
         """Open a stream: three ways through the network, or a refusal."""
         mine = self._end(position, action.link)
         delay_s = 3 * self._pipes.delay_s(position, action.peer)
@@ -250,7 +271,7 @@ class Orders(Carried):
             theirs = self._end(peer, ("in", next(self._links)))
             self._pipes.join(mine, theirs)
             mine.last_at = world.now
-            self._tell_opened(theirs, Role.CALLER, 0.0)
+            self._tell_opened(theirs, Role.CALLER)
             self._pipes.put(theirs, Arrived(theirs.link, action.data), 0.0)
 
     def _fail(self, mine: End, cause: str) -> None:
@@ -263,8 +284,20 @@ class Orders(Carried):
 
     def _hang_up(self, position: Position, link: Link) -> None:
         end = self._ends[position].pop(link, None)
-        if end is not None and hasattr(end, "other"):
+        if end is not None:
             self._pipes.close(end, is_told=True)
+
+    def _replay(self, position: Position, order: Order) -> None:
+        """A member repeats an old order over a stream of its own."""
+        others = [each for each in self._world.nodes if each != position]
+        if position not in self.engines or not others:
+            return
+        mine, theirs = End(others[0], None, "replay"), self._end(position, ("in", next(self._links)))
+        self._pipes.join(mine, theirs)
+        self._tell_opened(theirs, Role.CALLER)
+        ask = Ask(1, False, 0, 1000, Ranges.of((position,)).flat(), order)
+        incarnation = self._world.nodes[others[0]].context.incarnation
+        self._pipes.put(theirs, Arrived(theirs.link, encode(incarnation, 0, ask)), 0.0)
 
     # -- acting -------------------------------------------------------------------------------------------
 
@@ -284,6 +317,8 @@ class Orders(Carried):
 
     def _act(self, position: Position, engine: Engine, order: Order) -> None:
         self._judge.acts(position, order)
+        if order.service == WRITE:
+            self._written[position] = order
         after_s = self.act_s(order.tag)
         if after_s < inf:
             self._world.after(after_s, self._acted, position, engine, order.tag)

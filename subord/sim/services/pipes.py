@@ -31,7 +31,8 @@ class End:
         self.position = position
         self.engine = engine
         self.link = link
-        self.other: End
+        self.other: End | None = None
+        """None: the stream is not open yet."""
         self.is_open = True
         self.arriving: deque[tuple[float, Event]] = deque()
         self.last_at = 0.0
@@ -66,11 +67,11 @@ class Pipes:
         """As a kernel has measured it."""
         weather = self._world.weather
         sites = abs(weather.site_of.get(one, 0) - weather.site_of.get(other, 0))
-        return 2 * (DELAY_S[1] + SITE_DELAY_S * sites + weather.delay_s + weather.jitter_s)
+        return 2 * (DELAY_S[1] + SITE_DELAY_S * sites + weather.delay_s + weather.jitter_s / 2)
 
     def send(self, source: End, event: Event) -> None:
         """Send to the far end."""
-        if source.is_open:
+        if source.is_open and source.other is not None:
             self.put(source.other, event, self.delay_s(source.position, source.other.position))
 
     def put(self, end: End, event: Event, delay_s: float) -> None:
@@ -86,6 +87,8 @@ class Pipes:
             return
         source.is_open = False
         other = source.other
+        if other is None:
+            return
         if is_told:
             self.put(other, Closed(other.link), self.delay_s(source.position, other.position))
         self._world.after(USER_TIMEOUT_S, self._give_up, other)
@@ -104,19 +107,23 @@ class Pipes:
                 return
             if end.position in world.paused:
                 return
-            at, event = end.arriving[0]
-            is_remote = isinstance(event, Arrived | Closed) and not end.is_forced
-            if is_remote and not world.weather.is_open(end.other.position, end.position, stream=True):
+            event = end.arriving[0][1]
+            if isinstance(event, Arrived | Closed) and not self._reaches(end):
                 world.after(AGAIN_S, self.pump, end)
                 return
             end.arriving.popleft()
             if isinstance(event, Closed):
                 end.is_open = False
-                self.close_back(end)
+                self._close_back(end)
             self._deliver(end, event)
 
-    def close_back(self, end: End) -> None:
+    def _reaches(self, end: End) -> bool:
+        """Whether the network lets through what the far end sent."""
+        weather, other = self._world.weather, end.other
+        return end.is_forced or other is None or weather.is_open(other.position, end.position, stream=True)
+
+    def _close_back(self, end: End) -> None:
         """An end that learns of the far end's end closes, too."""
         other = end.other
-        if other.is_open and self._is_alive(other):
+        if other is not None and other.is_open and self._is_alive(other):
             self.put(other, Closed(other.link), self.delay_s(end.position, other.position))

@@ -1,8 +1,8 @@
 """Plays a scenario with orders under way, then demands of the settled tree that orders reach every node.
 
-Inputs are a scenario and its seed; output is Played, or a Violation. While the steps go on, drawn orders are issued at
-random nodes. After the tree is whole again: an order for all members has no node missing (C10), with an interior node
-stopped that node alone is missing (C11), and after all deadlines the tables are empty (C4).
+Inputs are a scenario and its seed; output is Played, or a Violation. While the steps go on, drawn orders are issued
+at random nodes. When the tree is whole again, an order for all members has no node missing (C10); with an interior
+node stopped that node alone is missing (C11). After all deadlines the tables are empty (C4).
 """
 
 from __future__ import annotations
@@ -26,10 +26,11 @@ from subord.sim.services.truth import READ
 from subord.sim.violation import Violation
 
 QUIET_S: Final = 12.0  # until all streams are open
-SETTLED_LEFT_S: Final = 5.0
+SETTLED_LEFT_S: Final = 20.0  # a chain of many levels keeps a margin at each
 SETTLED_S_MAX: Final = 1.0
 HUNG_S_MAX: Final = 3.0
-OVER_S: Final = 31.0  # the longest order
+AHEAD_S: Final = (0.0, 0.0, 0.0003, 0.0006, 0.001)  # by which an order is ahead of the stop of a node
+OVER_S: Final = 13.0  # the longest order
 LONG_S: Final = 2000.0  # tags are kept no longer
 OLDER: Final = "older release"
 
@@ -37,8 +38,8 @@ OLDER: Final = "older release"
 class OrderPlay:
     """One run of a scenario with orders."""
 
-    def __init__(self, script: Scenario, say: Callable[[str], None] = lambda _text: None) -> None:
-        self.play = Play(script, say=say)
+    def __init__(self, script: Scenario) -> None:
+        self.play = Play(script, checked=False)  # the tree has campaigns of its own
         self.world = self.play.world
         self.judge = Judge(self.world)
         self.draw = OrderDraw(script.seed, self.play.positions)
@@ -51,12 +52,18 @@ class OrderPlay:
         self.world.carried = self.orders
         self._left = ORDERS_MAX
 
+    def trace(self, say: Callable[[str], None]) -> None:
+        """Pass a line for each step, frame and answer to `say`."""
+        self.play.say = self.orders.say = say
+
     def run(self) -> Played:
         """All steps with orders, then the demands. Raises Violation."""
         self.world.after(self.draw.pause_s(), self._issue_drawn)
         played = self.play.run()
         self._left = 0
         self.world.run(QUIET_S)
+        self.orders.measure()
+        self.world.run(1.0)
         self._demand_whole()
         self._demand_bypass()
         self._demand_over()
@@ -87,20 +94,22 @@ class OrderPlay:
     def _ask(self, issuer: Position, targets: Ranges | None) -> tuple[Answer, float]:
         """The answer to a reading, and the time that it took."""
         order = order_of(self.draw.tag(), READ, b"", targets, issuer)
-        began = self.world.now
         self._issue(order, SETTLED_LEFT_S, targets)
+        return self._answered(order, self.world.now)
+
+    def _answered(self, order: Order, began: float) -> tuple[Answer, float]:
         while order.tag in self.judge.open and self.world.now < began + SETTLED_LEFT_S + 1.0:
             self.world.run(0.02)
         if order.tag not in self.judge.answers:
-            raise Violation("C2", self.world.now, f"{issuer} has no answer after {self.world.now - began:.2f} s")
-        answer = self.judge.answers[order.tag]
-        self.play.say(f"{issuer}: {answer}")
-        return answer, self.judge.ended_at[order.tag] - began
+            raise Violation(
+                "C2", self.world.now, f"{order.issuer} has no answer after {self.world.now - began:.2f} s"
+            )
+        return self.judge.answers[order.tag], self.judge.ended_at[order.tag] - began
 
     def _demand_whole(self) -> None:
         """C10: of a settled tree every node tells, within a second."""
         able = sorted(self.orders.engines)
-        if not able or self.world.unjudged:
+        if not able or not self._can_be_whole():
             return
         for _ in range(2):
             issuer = self.draw.chance.choice(able)
@@ -109,6 +118,11 @@ class OrderPlay:
             self._demand(issuer, answer, set(able) if targets is None else set(targets), "C10")
             if took_s > SETTLED_S_MAX:
                 raise Violation("C10", self.world.now, f"{issuer} was answered after {took_s:.2f} s")
+
+    def _can_be_whole(self) -> bool:
+        """Whether the root knows orders, so that there is a coordinator, and no member lies about the tree."""
+        roots = [each for each in self.world.nodes if self.world.leader_of(each) == 0]
+        return not self.world.unjudged and all(each in self.orders.engines for each in roots)
 
     def _demand(self, issuer: Position, answer: Answer, wanted: set[Position], rule: str) -> None:
         """The nodes of a settled tree that have told: all wanted ones."""
@@ -124,14 +138,22 @@ class OrderPlay:
         world, able = self.world, sorted(self.orders.engines)
         interior = sorted({world.leader_of(each) for each in able} - {0})
         hung = [each for each in interior if world.leader_of(each) and each in self.orders.engines]
-        if not hung or world.unjudged:
+        if not hung or not self._can_be_whole():
             return
-        stopped = self.draw.chance.choice(hung)
-        issuer = self.draw.chance.choice([each for each in able if each != stopped])
+        chance, stopped = self.draw.chance, self.draw.chance.choice(hung)
+        issuer = chance.choice([each for each in able if each != stopped])
+        targets, ahead_s = chance.choice((None, Ranges.of(able))), chance.choice(AHEAD_S)
+        order, began = order_of(self.draw.tag(), READ, b"", targets, issuer), world.now
+        if ahead_s:
+            self._issue(order, SETTLED_LEFT_S, targets)
+            world.run(ahead_s)
         self.play.say(f"{stopped} is stopped")
         world.pause(stopped)
-        answer, took_s = self._ask(issuer, self.draw.chance.choice((None, Ranges.of(able))))
-        self._demand(issuer, answer, set(able) - {stopped}, "C11")
+        if not ahead_s:
+            self._issue(order, SETTLED_LEFT_S, targets)
+        answer, took_s = self._answered(order, began)
+        told = {each for _, nodes in answer.groups for each in nodes}
+        self._demand(issuer, answer, set(able) - {stopped} | (told & {stopped}), "C11")
         if took_s > HUNG_S_MAX:
             raise Violation("C11", world.now, f"{issuer} was answered after {took_s:.2f} s")
         world.resume(stopped)

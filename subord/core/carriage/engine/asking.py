@@ -24,7 +24,7 @@ from subord.core.carriage.engine.tasks import Task
 from subord.core.carriage.engine.tree import Tree
 from subord.core.view import Position
 
-Climb = Callable[[Task, Ranges, float], None]
+Climb = Callable[[Task, Ranges, str, float], None]
 CAUSES_OF_LINKS = frozenset((DOWN, SILENT, OLDER))
 
 
@@ -32,8 +32,8 @@ class Asking:
     """All open questions of one node. `touched`: tasks for which something has changed."""
 
     def __init__(self, tree: Tree, links: Links, due: Due) -> None:
-        self.climb: Climb = lambda _task, _part, _now: None
-        """Asks the next node above, after one has failed; routing.py sets it."""
+        self.climb: Climb = lambda _task, _part, _cause, _now: None
+        """Asks the next node above, after one has failed for this cause; routing.py sets it."""
         self.open: dict[int, Pending] = {}
         self.queue: deque[Pending] = deque()
         """For a place among the direct streams."""
@@ -58,10 +58,10 @@ class Asking:
         is_every = climbs and task.is_every
         for each in (NONE,) if is_every else part.chunks(bounds.PART_BYTES_MAX):
             if len(self.open) >= bounds.OPEN_MAX:
-                task.miss(each, BUSY)
+                self._fail(task, each, BUSY, climbs=climbs)
                 continue
             self._number += 1
-            pending = Pending(self._number, task, peer, task.targets if is_every else each, climbs=climbs)
+            pending = Pending(self._number, task, peer, each, climbs=climbs)
             self.open[pending.number] = task.pending[pending.number] = pending
             if edge is not None:
                 self._send(pending, edge, now)
@@ -73,10 +73,10 @@ class Asking:
     def _send(self, pending: Pending, link: LinkState, now: float) -> bool:
         """Send the question; False: there is no time left."""
         task = pending.task
-        left_s = task.until - now - bounds.MARGIN_S - 2 * link.round_trip_s
+        left_s = task.until - now - link.margin_s
         if left_s < 0.001:
             self._end(pending)
-            task.miss(pending.part, NO_TIME)
+            self._fail(task, pending.part, NO_TIME, climbs=pending.climbs)
             return False
         part = NONE if pending.climbs and task.is_every else pending.part
         body = Ask(pending.number, pending.climbs, task.attempt, int(left_s * 1000), part.flat(), task.order)
@@ -94,11 +94,18 @@ class Asking:
         link = self._links.open(Opened(("ask", pending.number), pending.peer, Role.CALLED))
         if link is None:
             self._end(pending)
-            pending.task.miss(pending.part, BUSY)
+            self._fail(pending.task, pending.part, BUSY, climbs=pending.climbs)
             return
         self.direct += 1
         if not self._send(pending, link, now):
             self._drop_call(link)
+
+    @staticmethod
+    def _fail(task: Task, part: Ranges, cause: str, *, climbs: bool) -> None:
+        """The question cannot be asked."""
+        task.miss(part, cause)
+        if climbs:
+            task.lacks = cause
 
     def _drop_call(self, link: LinkState) -> None:
         """A stream of its own is no more; it may not have been opened yet."""
@@ -117,7 +124,7 @@ class Asking:
         """The question that an answer on this link is for; None: the answer is dropped and counted."""
         pending = link.asked.get(number)
         if pending is None:
-            self._links.dropped["not asked"] += 1
+            self._links.dropped["late" if number <= self._number else "not asked"] += 1
             return None
         self.touched[pending.task] = None
         return pending
@@ -142,7 +149,7 @@ class Asking:
         if task.looks > bounds.LOOKS_MAX:
             task.miss(rest, EXPIRED)
         elif pending.climbs:
-            self.climb(task, rest, now)
+            self.climb(task, rest, NO_COORDINATOR, now)
         else:
             self.ask(task, pending.peer, rest, now)
 
@@ -158,16 +165,24 @@ class Asking:
         if nodes:
             task.fold.add_others(nodes)
         for cause, flat in told.missing:
-            if cause == NO_COORDINATOR:
-                task.lacks_coordinator = True
             task.miss(self._asked_for(pending, Ranges.unflat(flat)), cause)
         if told.is_last:
+            if pending.climbs:
+                self._told_from_above(pending, told)
             self._end(pending)
             rest = self._rest(pending) & task.unexplained
             if rest:
                 self._links.dropped["incomplete"] += 1
                 task.miss(rest, EXPIRED)
             self._release(pending, now)
+
+    @staticmethod
+    def _told_from_above(pending: Pending, told: Told) -> None:
+        """A coordinator has answered, or stood in for one. What only a former one listed is not found again."""
+        task = pending.task
+        task.lacks = told.lacks
+        if task.is_every and not told.lacks:
+            task.miss(task.missing.get(NO_COORDINATOR, NONE) - pending.part, MOVED)
 
     def on_resolved(self, pending: Pending, resolved: Resolved) -> Ranges:
         """The targets of an order for all members; returns those that are new here."""
@@ -226,7 +241,7 @@ class Asking:
         """Ask around `peer`, which has no answer."""
         self.touched[task] = None
         if climbs:
-            self.climb(task, part, now)
+            self.climb(task, part, OLDER if cause == OLDER else NO_COORDINATOR, now)
             return
         task.miss(Ranges.of((peer,)) & part, cause)
         rest = part - Ranges.of((peer,))

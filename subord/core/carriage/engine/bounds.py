@@ -49,7 +49,9 @@ OUTCOMES_BYTES_MAX: Final = 16 << 20
 
 LEFT_MS_MAX: Final = 86_400_000
 MARGIN_S: Final = 0.05
-"""A hop keeps this, and two round trips of the edge, of the time left."""
+MARGIN_ROUND_TRIPS_S_MAX: Final = 0.25
+"""A hop keeps MARGIN_S, and two round trips of the edge, of the time left; the round trip of an idle edge may be an
+old one, so it counts up to a bound."""
 ACK_S_MIN: Final = 0.15
 ACK_ROUND_TRIPS: Final = 4
 """Without acknowledgement for so many round trips, at least ACK_S_MIN, a node counts as hung; its branch is asked
@@ -66,10 +68,14 @@ FLUSH_S: Final = 0.1
 FLUSH_SHARE: Final = 0.1
 """Part answers go up after FLUSH_S, and after this share of the time since the order came, whichever is later."""
 LOOK_S: Final = 0.1
-LOOK_S_MAX: Final = 2.0
+LOOK_S_MAX: Final = 1.0
 LOOKS_MAX: Final = 24
-"""Looks of the coordinator for targets that move, and of the issuer for a coordinator; each pause doubles."""
+ATTEMPTS_MAX: Final = 32
+"""Looks of the coordinator for targets that move, and of the issuer for a coordinator; each pause doubles.
+Looks begin anew with further such targets, until there were ATTEMPTS_MAX attempts."""
 SETTLE_S: Final = 2.0
-"""A target that is not found is looked for until the roster has been quiet for this long."""
+"""A target that is not found is looked for until the roster has been quiet for this long, and no longer than this."""
 ROUND_TRIP_S: Final = 0.001
 """Of a link whose round trip is not known."""
+ROUND_TRIP_S_MAX: Final = 0.25
+"""A longer round trip counts as this: it may have been measured when the network was slow."""

@@ -37,7 +37,7 @@ from subord.core.carriage.engine.interface import (
 )
 from subord.core.carriage.engine.links import Links, LinkState
 from subord.core.carriage.engine.pending import Pending
-from subord.core.carriage.engine.ranges import NONE, Ranges
+from subord.core.carriage.engine.ranges import Ranges
 from subord.core.carriage.engine.routing import Routing
 from subord.core.carriage.engine.tags import Tags
 from subord.core.carriage.engine.tasks import Asker, Task
@@ -60,6 +60,7 @@ class Engine:
         self._asking = Asking(tree, self._links, self._due)
         self._acting = Acting(services, Tags(over, now), self._links.actions, self._tell_own)
         self._routing = Routing(tree, self._asking, self._acting, self._due)
+        self._routing.pass_targets = self._pass_targets
         self._tasks: dict[Task, None] = {}
 
     # -- the door -----------------------------------------------------------------------------------------
@@ -80,6 +81,7 @@ class Engine:
         return {
             "orders": len(self._tasks),
             "questions": len(self._asking.open),
+            "held": sum(len(each.held) for each in self._links.of.values()),
             "direct": self._asking.direct,
             "queue": len(self._asking.queue),
             "acting": len(self._acting.waiting),
@@ -208,7 +210,8 @@ class Engine:
         cause = self._refusal(link, ask, part, targets)
         if cause:
             self._links.dropped[cause] += 1
-            for each in told_frames(ask.number, Fold(self._room), {cause: part}):
+            lacks = cause if ask.climbs else ""
+            for each in told_frames(ask.number, Fold(self._room), {cause: part}, lacks):
                 self._links.send(link, each)
             return
         self._links.send(link, Ack(ask.number))
@@ -258,6 +261,7 @@ class Engine:
         left_s: float,
         now: float,
     ) -> None:
+        left_s = min(left_s, bounds.LEFT_MS_MAX / 1000)
         task = Task(
             order, asker, part, climbs=climbs, attempt=attempt, began_at=now, until=now + left_s, room=self._room
         )
@@ -266,8 +270,6 @@ class Engine:
             asker.link.held[asker.number] = task
         self._due.plan(task, "until", now + left_s)
         self._routing.start(task, now)
-        if task.coordinates and task.is_every:
-            self._pass_targets(task, task.targets)
         self._touch(task)
 
     # -- answers ------------------------------------------------------------------------------------------
@@ -295,7 +297,8 @@ class Engine:
             del touched[task]
             if task.is_over:
                 continue
-            is_told = task.is_resolved and not task.remaining
+            self._routing.plan_look(task, now)
+            is_told = task.is_resolved and not task.remaining and not (task.is_every and task.lacks)
             if is_told or not (task.is_waiting or self._routing.waits(task, now)):
                 self._finish(task, now)
             elif task.fold and task.flush_at == inf:
@@ -319,13 +322,11 @@ class Engine:
             if not task.is_resolved:
                 task.widen(self._tree.every())
                 task.is_resolved = False
-                task.miss(task.remaining, NO_COORDINATOR)
+                task.miss(task.remaining, task.lacks or NO_COORDINATOR)
             self._links.actions.append(Finished(task.order.tag, task.answer()))
         else:
-            missing = dict(task.missing)
-            if not task.is_resolved:
-                missing.setdefault(NO_COORDINATOR, NONE)
-            for each in told_frames(task.asker.number, task.fold, missing):
+            lacks = task.lacks or ("" if task.is_resolved else NO_COORDINATOR)
+            for each in told_frames(task.asker.number, task.fold, task.missing, lacks):
                 self._links.send(task.asker.link, each)
         self._forget(task, now)
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from subord.core.carriage.engine import bounds
 from subord.core.carriage.engine.frames import Told
-from subord.core.carriage.engine.ranges import NONE, Pair, Ranges
+from subord.core.carriage.engine.ranges import Pair, Ranges
 
 RESULT_HEAD_BYTES = 16  # of one group in a frame, besides its result and ranges
 
@@ -86,9 +86,8 @@ class Fold:
         self._others.clear()
 
 
-def told_frames(number: int, fold: Fold, missing: dict[str, Ranges] | None) -> Iterator[Told]:
-    """An answer as frames. `missing` None: it is not the last; else the causes, of which NONE is a set without
-    nodes."""
+def told_frames(number: int, fold: Fold, missing: dict[str, Ranges] | None, lacks: str = "") -> Iterator[Told]:
+    """An answer as frames. `missing` None: it is not the last."""
     groups: list[tuple[bytes, tuple[int, ...]]] = []
     causes: list[tuple[str, tuple[int, ...]]] = []
     others: tuple[int, ...] = ()
@@ -106,7 +105,7 @@ def told_frames(number: int, fold: Fold, missing: dict[str, Ranges] | None) -> I
         else:
             others = nodes.flat()
     if size or missing is not None:
-        yield Told(number, tuple(groups), others, tuple(causes), is_last=missing is not None)
+        yield Told(number, tuple(groups), others, tuple(causes), is_last=missing is not None, lacks=lacks)
 
 
 def _items(fold: Fold, missing: dict[str, Ranges]) -> Iterator[tuple[str, bytes | str, Ranges]]:
@@ -117,5 +116,5 @@ def _items(fold: Fold, missing: dict[str, Ranges]) -> Iterator[tuple[str, bytes 
     for part in fold.others.chunks(bounds.PART_BYTES_MAX):
         yield "others", b"", part
     for cause, nodes in missing.items():
-        for part in nodes.chunks(bounds.PART_BYTES_MAX) if nodes else (NONE,):
+        for part in nodes.chunks(bounds.PART_BYTES_MAX):
             yield "missing", cause, part

@@ -83,14 +83,15 @@ class Resolved(msgspec.Struct, frozen=True, array_like=True, tag=5):
 
 class Told(msgspec.Struct, frozen=True, array_like=True, tag=6):
     """Results, folded. `others`: nodes whose results were left out for their size or number. `missing`: nodes without
-    result, with the cause. Only the last frame of an answer has `is_last`; those before it name no missing node that
-    may still answer."""
+    result, with the cause. Only the last frame of an answer has `is_last`. `lacks`: no coordinator was found that
+    knows all members, and why; the answer is what the highest node that was reached knows."""
 
     number: _Number
     groups: tuple[tuple[_Result, _Flat], ...] = ()
     others: _Flat = ()
     missing: tuple[tuple[_Word, _Flat], ...] = ()
     is_last: bool = False
+    lacks: _Word = ""
 
 
 Body = Ask | Ack | Check | Lost | Resolved | Told

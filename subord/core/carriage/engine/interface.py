@@ -1,7 +1,8 @@
 """What goes into the engine of orders and what comes out: events, actions, and the answer to an issuer.
 
 A link is one open stream to another node: an edge of the tree, or a stream of its own. The driver names incoming
-links by any hashable value; the engine names those that it opens (`CallDirect`). Frames on one link arrive in order.
+links by any hashable value; the engine names those that it opens (`CallDirect`). Frames of one lane of a link arrive
+in order.
 """
 
 from __future__ import annotations
@@ -75,7 +76,8 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
 
 class Opened(NamedTuple):
     """A link has opened. Of two edges with one role and peer the newer counts. For Role.CALLED the event is optional:
-    it tells the incarnation and round trip. `knows_orders` False: the peer runs an older release."""
+    it tells the incarnation and round trip. It may be repeated when the round trip is measured anew. `knows_orders`
+    False: the peer runs an older release."""
 
     link: Link
     peer: Position

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from subord.core.view import Incarnation, Position
 
 EDGES: Final = (Role.SUBORDINATE, Role.LEADER)
-ROUND_TRIP_WEIGHT: Final = 0.25
+ROUND_TRIP_WEIGHT: Final = 0.5
 
 
 class LinkState:
@@ -31,16 +31,22 @@ class LinkState:
         self.role = opened.role
         self.incarnation = opened.incarnation
         self.knows_orders = opened.knows_orders
-        self.round_trip_s = opened.round_trip_s or bounds.ROUND_TRIP_S
+        self.round_trip_s = min(opened.round_trip_s or bounds.ROUND_TRIP_S, bounds.ROUND_TRIP_S_MAX)
         self.asked: dict[int, Pending] = {}
         """Questions of this node to the peer, by number."""
         self.held: dict[int, Task] = {}
         """Questions of the peer to this node, by number."""
 
     def measure(self, round_trip_s: float) -> None:
-        """An acknowledgement took so long. A longer time counts at once, a shorter one slowly."""
+        """An acknowledgement took so long. A longer time counts at once, a shorter one by half."""
+        round_trip_s = min(round_trip_s, bounds.ROUND_TRIP_S_MAX)
         weight = 1.0 if round_trip_s > self.round_trip_s else ROUND_TRIP_WEIGHT
         self.round_trip_s += weight * (round_trip_s - self.round_trip_s)
+
+    @property
+    def margin_s(self) -> float:
+        """What a hop keeps of the time left."""
+        return bounds.MARGIN_S + min(2 * self.round_trip_s, bounds.MARGIN_ROUND_TRIPS_S_MAX)
 
     @property
     def ack_s(self) -> float:
@@ -67,7 +73,7 @@ class Links:
         if known is not None:  # a stream of CallDirect
             known.incarnation = opened.incarnation or known.incarnation
             known.knows_orders = opened.knows_orders
-            known.round_trip_s = opened.round_trip_s or known.round_trip_s
+            known.round_trip_s = min(opened.round_trip_s or known.round_trip_s, bounds.ROUND_TRIP_S_MAX)
             return known
         if len(self.of) >= bounds.LINKS_MAX:
             self.dropped["links full"] += 1

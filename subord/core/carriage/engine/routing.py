@@ -8,6 +8,7 @@ coordinator says that a target is unknown.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import inf
 
 from subord.core.carriage.engine import bounds
@@ -32,23 +33,25 @@ class Routing:
         self._asking = asking
         self._acting = acting
         self._due = due
+        self.pass_targets: Callable[[Task, Ranges], None] = lambda _task, _targets: None
+        """Tells the asker the targets of an order for all members; engine.py sets it."""
         asking.climb = self.climb
 
     def start(self, task: Task, now: float) -> None:
         """A new task, or another attempt of the issuer."""
         task.routed_at = now
-        task.lacks_coordinator = False
+        task.lacks = ""
         if not task.climbs:
             self._distribute(task, self._tree.split(task.remaining), now)
             return
         if task.is_every:
             if not self._tree.is_root:
-                self.climb(task, task.remaining, now)
+                self.climb(task, task.remaining, NO_COORDINATOR, now)
                 return
-            task.widen(self._tree.every())
+            self.pass_targets(task, task.widen(self._tree.every()))
         split = self._tree.split(task.remaining)
         if split.absent and not self._tree.is_root:
-            self.climb(task, task.remaining, now)
+            self.climb(task, task.remaining, NO_COORDINATOR, now)
             return
         task.coordinates = True
         self._distribute(task, split, now)
@@ -62,20 +65,27 @@ class Routing:
             self._asking.ask(task, subordinate, nodes, now)
         if split.own and not task.acts:
             self._acting.begin(task, now)
-        self._plan_look(task, now)
 
     # -- up -----------------------------------------------------------------------------------------------
 
-    def climb(self, task: Task, part: Ranges, now: float) -> None:
-        """Ask the nearest node above that was not asked yet."""
+    def climb(self, task: Task, part: Ranges, cause: str, now: float) -> None:
+        """Ask the nearest node above that was not asked yet; `cause`: why the last one does not coordinate."""
         above = self._next_above(task)
         if above is None:
-            task.lacks_coordinator = True
-            task.miss(part, NO_COORDINATOR)
-            self._plan_look(task, now)
+            self._stand_in(task, part, cause, now)
             return
         task.tried.add(above)
         self._asking.ask(task, above, part, now, climbs=True, direct=above != self._tree.leader)
+
+    def _stand_in(self, task: Task, part: Ranges, cause: str, now: float) -> None:
+        """No coordinator can be reached: ask the nodes of the own branch, and say that there may be others."""
+        task.lacks = cause
+        if task.is_every:
+            self.pass_targets(task, task.widen(self._tree.every()))
+            part = task.remaining
+        split = self._tree.split(part)
+        absent = Ranges.of_pairs(pair for nodes in split.absent.values() for pair in nodes.pairs)
+        self._distribute(task, Split(split.own, split.below, {cause: absent}), now)
 
     def _next_above(self, task: Task) -> Position | None:
         leader = self._tree.leader
@@ -88,15 +98,16 @@ class Routing:
 
     # -- again --------------------------------------------------------------------------------------------
 
-    def _plan_look(self, task: Task, now: float) -> None:
+    def plan_look(self, task: Task, now: float) -> None:
         """Look again later whether targets, or a coordinator, can be found."""
-        may_look = task.coordinates or task.asker is None
-        if (
-            may_look
-            and task.look_at == inf
-            and task.looks < bounds.LOOKS_MAX
-            and (self._movable(task) or _is_lost(task))
-        ):
+        if not (task.coordinates or task.asker is None):
+            return
+        movable = self._movable(task)
+        if len(movable) > task.movable and task.attempt < bounds.ATTEMPTS_MAX:
+            task.looks, task.wait_until = 0, now + bounds.SETTLE_S
+        task.movable = len(movable)
+        is_done = task.look_at < inf or task.looks >= bounds.LOOKS_MAX
+        if not is_done and (task.lacks == NO_COORDINATOR or movable):
             pause_s = min(bounds.LOOK_S * 2**task.looks, bounds.LOOK_S_MAX)
             self._due.plan(task, "look_at", now + pause_s)
 
@@ -105,11 +116,10 @@ class Routing:
         task.looks += 1
         if task.coordinates:
             self._look_for_targets(task, now)
-        elif _is_lost(task) and not task.open:
-            task.attempt = min(task.attempt + 1, 255)
+        elif task.lacks == NO_COORDINATOR and not task.is_waiting and task.attempt < bounds.ATTEMPTS_MAX:
+            task.attempt += 1
             task.tried.clear()
             self.start(task, now)
-        self._plan_look(task, now)
 
     def _look_for_targets(self, task: Task, now: float) -> None:
         movable = self._movable(task)
@@ -118,11 +128,11 @@ class Routing:
         again = {via: self._moved(task, nodes) for via, nodes in split.below.items()}
         task.routed_at = now
         for via, nodes in again.items():
-            if nodes:
-                task.attempt = min(task.attempt + 1, 255)
+            if nodes and task.attempt < bounds.ATTEMPTS_MAX:
+                task.attempt += 1
                 self._asking.ask(task, via, nodes, now)
         if absent and not self._tree.is_root and self._tree.leader is not None:
-            self.climb(task, absent, now)
+            self.climb(task, absent, NO_COORDINATOR, now)
 
     def _moved(self, task: Task, nodes: Ranges) -> Ranges:
         """Those whose row has changed since they were asked last."""
@@ -141,22 +151,13 @@ class Routing:
         if task.look_at == inf:
             return False
         if not task.coordinates:
-            return _is_lost(task)
-        if MOVED in task.missing and now - task.began_at < bounds.SETTLE_S:
-            return True  # a row that changes further down is on its way up
+            return task.lacks == NO_COORDINATOR
         movable = self._movable(task)
         split = self._tree.split(movable)
         if any(self._moved(task, nodes) for nodes in split.below.values()):
             return True
-        return any(self._may_come(cause, nodes, now) for cause, nodes in split.absent.items())
-
-    def _may_come(self, cause: str, nodes: Ranges, now: float) -> bool:
-        """Whether the roster may list some of these nodes soon: it is not quiet, or they went only just now."""
-        if cause != DOWN:
-            return self._tree.quiet_s(now) < bounds.SETTLE_S
-        return any(self._tree.moved_since(each, now - bounds.SETTLE_S) for each in nodes)
-
-
-def _is_lost(task: Task) -> bool:
-    """Whether no coordinator was found for some of it."""
-    return task.lacks_coordinator or NO_COORDINATOR in task.missing or not task.is_resolved
+        if now >= task.wait_until:
+            return False
+        # A row that changes further down is on its way up, or the roster settles after a loss.
+        is_settling = self._tree.quiet_s(now) < bounds.SETTLE_S
+        return MOVED in task.missing or (is_settling and any(cause != DOWN for cause in split.absent))

@@ -65,12 +65,17 @@ class Task:
         """Whether its own outcome is waited for."""
         self.tried: set[Position] = set()
         """Nodes above that were asked for a coordinator."""
-        self.lacks_coordinator = False
+        self.lacks = ""
+        """Why no coordinator is found that knows all targets; "": there is one, or it is still looked for."""
         self.routed_at = began_at
         self.flush_at = inf
         self.flushed_at = began_at
         self.look_at = inf
         self.looks = 0
+        self.movable = 0
+        """Targets without result that may be elsewhere, at the last count."""
+        self.wait_until = began_at
+        """Until when targets that the roster does not show are waited for."""
         self.is_over = False
 
     def widen(self, nodes: Ranges) -> Ranges:
@@ -134,6 +139,6 @@ class Task:
             groups=self.fold.groups,
             others=self.fold.others,
             missing=tuple(sorted(self.missing.items())),
-            is_resolved=self.is_resolved,
+            is_resolved=self.is_resolved and not (self.is_every and self.lacks),
             attempts=self.attempt + 1,
         )

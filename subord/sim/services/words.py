@@ -1,0 +1,71 @@
+"""Frames of orders as words, for traces and transcripts: `ask 3 climbs att 0 of 1-4,7 left 950`."""
+
+from __future__ import annotations
+
+from subord.core.carriage.engine.frames import Ack, Ask, Body, Check, Lost, Resolved, Told, decode
+from subord.core.carriage.engine.interface import Act, Action, Answer, CallDirect, Finished, Note, Progress
+from subord.core.carriage.engine.ranges import Ranges
+
+Flat = tuple[int, ...]
+
+
+def of_body(body: Body) -> str:
+    """What one node says to another."""
+    match body:
+        case Ask():
+            way = "climbs" if body.climbs else "goes down"
+            part = "all" if body.climbs and body.order.flat_targets is None else _nodes(body.part)
+            attempt = f", attempt {body.attempt}" if body.attempt else ""
+            return f"ask {body.number}: {body.order.service} {way} for {part}, {body.left_ms} ms left{attempt}"
+        case Ack() | Check() | Lost():
+            return f"{type(body).__name__.lower()} {body.number}"
+        case Resolved():
+            return f"resolved {body.number}: {_nodes(body.targets)}"
+        case Told():
+            lacks = f", lacks a coordinator ({body.lacks})" if body.lacks else ""
+            more = "" if body.is_last else ", more to come"
+            said = _groups([*body.groups, *((("others"), flat) for flat in (body.others,) if flat), *body.missing])
+            return f"told {body.number}: {said or 'nothing'}{lacks}{more}"
+
+
+def of_data(data: bytes) -> str:
+    """What a frame says."""
+    return of_body(decode(data).body)
+
+
+def of_answer(answer: Answer) -> str:
+    """What an issuer reads."""
+    groups = [(result.decode("utf-8", "replace"), str(nodes)) for result, nodes in answer.groups]
+    groups += [("others", str(answer.others))] if answer.others else []
+    told = "; ".join(f"{nodes} {result!r}" for result, nodes in groups)
+    missing = "; ".join(f"{nodes} {cause}" for cause, nodes in answer.missing)
+    known = "" if answer.is_resolved else "; not all members are known"
+    rest = f"; missing: {missing}" if missing else ""
+    return f"{answer.told} of {len(answer.targets)}: {told or 'nothing'}{rest}{known}"
+
+
+def of_action(action: Action) -> str:
+    """What a node does besides sending; "": nothing worth a line."""
+    match action:
+        case CallDirect():
+            return f"calls {action.peer} directly: {of_data(action.data)}"
+        case Note():
+            return "notes the tag"
+        case Act():
+            return f"acts: {action.order.service}"
+        case Progress():
+            return f"so far {of_answer(action.answer)}"
+        case Finished():
+            return f"finished {of_answer(action.answer)}"
+    return ""
+
+
+def _nodes(flat: Flat) -> str:
+    return str(Ranges.unflat(flat)) or "none"
+
+
+def _groups(groups: list[tuple[bytes | str, Flat]]) -> str:
+    return "; ".join(
+        f"{_nodes(flat)} {word.decode('utf-8', 'replace')!r}" if isinstance(word, bytes) else f"{_nodes(flat)} {word}"
+        for word, flat in groups
+    )
