@@ -82,6 +82,7 @@ from subord.runtime.systemd import Systemd
 from subord.sealing.incarnation import next_life
 from subord.sealing.keys import Keyring, KeyringError
 from subord.sealing.sealer import Sealer
+from subord.services.serving import readings, service_app
 
 logger = logging.getLogger("subord")
 
@@ -194,7 +195,7 @@ class Daemon:
         self._driver = Driver(node, transport, self.counters, self._observe)
         self.tracker = self._make_tracker(node, memory)
         self.counters.tables = lambda: self._sizes(sealer)
-        self.orders = OrderDriver(node, self.counters)
+        self.orders = OrderDriver(node, self.counters, readings(self))
         self._streams = self._make_streams(self._driver, sealer)
         self._seeds = SeedList(
             self.settings.network,
@@ -289,7 +290,7 @@ class Daemon:
 
     def _serve(self, nursery: trio.Nursery) -> None:
         """Serve the API on the control socket and on the web address."""
-        control = control_app(self)
+        control = {**control_app(self), **service_app(self)}
         serve_control = partial(server.serve, changes=control_changes(self), orders=order_handlers(self))
         nursery.start_soon(serve_control, control, self._control_listener)
         if self._web_listener is not None:
@@ -391,9 +392,8 @@ class Daemon:
         self.performance.replace(fresh.node)
         if ignored:
             logger.warning("changed, effective only after a restart: %s", ", ".join(ignored), extra=ASKED)
-        applied = (*taken, *(["the key ring"] if keys_changed else []))
-        what = ", ".join(applied) or "no change that takes effect now"
-        logger.info("configuration read again: %s", what, extra=ASKED)
+        applied = (*taken, *(["the key ring"] if keys_changed else [])) or ("no change that takes effect now",)
+        logger.info("configuration read again: %s", ", ".join(applied), extra=ASKED)
 
     def _observe(self, notice: Notice) -> None:
         self._notices.tell(notice)

@@ -30,6 +30,10 @@ __all__ = ["AskFailure", "NodeApi", "Question"]
 class Orders(Protocol):
     """Gives orders, and waits for their answers."""
 
+    @property
+    def leader_round_trip_s(self) -> float:
+        """Of the edge to the leader, as the kernel measures it; 0: unknown."""
+
     async def order(self, service: str, payload: bytes, targets: Ranges | None, left_s: float) -> Answer:
         """The answer, within `left_s` and the time of an answer to this process. `targets` None: all members."""
 

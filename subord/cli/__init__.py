@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NoReturn
 from subord import __version__
 from subord.client import exit_codes
 from subord.client.errors import guarded, to_stderr
+from subord.services import NAMES
 
 if TYPE_CHECKING:
     from _typeshed import SupportsWrite
@@ -24,7 +25,7 @@ COMMANDS = {
     "tree": "subord.cli.tree",
     "status": "subord.cli.status",
     "why": "subord.cli.why",
-    "ping": "subord.cli.ping",
+    **{name: f"subord.services.{name}.command" for name in NAMES},
     "errors": "subord.cli.problems",
     "members": "subord.cli.members",
     "forget": "subord.cli.changes.forget",

@@ -42,7 +42,6 @@ from subord.runtime.counters import Counters
 from subord.runtime.jobs.meter import PerformanceMeter
 from subord.runtime.log.logger import Log
 from subord.runtime.names import ResolvedNames
-from subord.runtime.orders.services import Pong
 from subord.runtime.security.gate import Gate
 from subord.runtime.security.identity import Identity
 from subord.runtime.security.key_ring import RunningKeyRing
@@ -50,6 +49,7 @@ from subord.runtime.security.peer_identity import PeerIdentities
 from subord.sealing.identity import Ed25519Signer
 from subord.sealing.keys import Keyring, text_of
 from subord.sealing.rotation import fingerprint
+from subord.services.ping.core import Pong
 
 PAPER = {1: None, 2: 1, 3: 1, 4: 2, 5: 2, 6: 3, 7: 3, 8: 4, 9: 4, 10: 5, 11: 5}
 """Figure 1 of the paper: 11 nodes, p = 2, position to leader."""
@@ -175,6 +175,8 @@ class FakeTracker:
 
 class FakeOrders:
     """Orders to the nodes of a world: `hung` ones are silent, `gone` ones down, others answer a ping."""
+
+    leader_round_trip_s = 0.0004
 
     def __init__(self, node: FakeNode) -> None:
         self._node = node

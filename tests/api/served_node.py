@@ -15,6 +15,7 @@ from subord.api.handlers.control import control_app, control_changes
 from subord.api.handlers.orders import order_handlers
 from subord.api.http.server import Handler, Orders, Query, Response, serve
 from subord.api.http.sockets import bind_unix
+from subord.services.serving import service_app
 from tests.api.fake_node_api import FakeNode
 
 
@@ -33,7 +34,8 @@ def fake_daemon(
         async def main() -> None:
             tokens.append(trio.lowlevel.current_trio_token())
             async with trio.open_nursery() as nursery:
-                app, changes = {**control_app(node)}, {**control_changes(node)}
+                app = {**control_app(node), **service_app(node)}
+                changes = {**control_changes(node)}
                 for target, handler in (handlers or {}).items():
                     (changes if target in changes else app)[target] = handler
                 nursery.start_soon(

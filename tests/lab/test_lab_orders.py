@@ -1,4 +1,4 @@
-"""Orders of real daemons: which nodes answer a ping, and which do not and why, while nodes hang, die, or are older."""
+"""Orders of real daemons: which nodes answer a ping, and which do not and why, when some hang, die, or are older."""
 
 from __future__ import annotations
 

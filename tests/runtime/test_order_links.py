@@ -73,7 +73,7 @@ class Tried:
     def __init__(self, nursery: trio.Nursery) -> None:
         node = Node(Settings(network=Network.parse("10.0.0.0/24")), 1, OURS, Random(1), trio.current_time())
         self.counters = Counters()
-        self.driver = OrderDriver(node, self.counters)
+        self.driver = OrderDriver(node, self.counters, {})
         self.engine = Recorder()
         self.driver.engine = self.engine  # type: ignore[assignment]
         self.nursery = nursery

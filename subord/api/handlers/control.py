@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from functools import partial
 
-from subord.api.handlers import changes, keys, members, operators, ping, problems, statements
+from subord.api.handlers import changes, keys, members, operators, problems, statements
 from subord.api.handlers.targets import member_metrics, targets
 from subord.api.http.server import App, Handler, Query, Response, document, failure
 from subord.api.models import nodes, trees
@@ -40,10 +40,9 @@ def control_app(node: NodeApi) -> App:
         "/v1/statements": _telling(lambda _: statements.said(node)),  # of operators, about nodes
         "/v1/changes": partial(changes.changes, node),  # ?since=TOKEN
         "/v1/events": partial(changes.events, node),
-        "/v1/ping": partial(_ping, node),  # ?nodes=RANGES of positions, ?budget=SECONDS
         # Of all nodes, which have ?budget=SECONDS to answer.
-        "/v1/errors": _asking(lambda query: problems.find(node, _budget_s(query))),
-        "/v1/keys": _no_keys if node.key_ring is None else _asking(lambda query: keys.find(node, _budget_s(query))),
+        "/v1/errors": _asking(lambda query: problems.find(node, budget_s(query))),
+        "/v1/keys": _no_keys if node.key_ring is None else _asking(lambda query: keys.find(node, budget_s(query))),
         "/sd": partial(targets, node),
         "/metrics/members": partial(member_metrics, node),
     }
@@ -76,7 +75,8 @@ def _asking(make: Callable[[Query], Awaitable[object]]) -> Handler:
     return handler
 
 
-def _budget_s(query: Query) -> float:
+def budget_s(query: Query) -> float:
+    """Of `?budget=SECONDS`: the time of the nodes to answer."""
     try:
         seconds = float(query.get("budget", "")[:32])
     except ValueError:
@@ -90,14 +90,6 @@ async def _tree(node: NodeApi, query: Query) -> Response:
     known = members.expected_rows(node, found.report)
     tree = trees.tree(known, found.note, members.gone(node), members.reasons(node, known))
     return document(tree) if query.get("form") == "rows" else Response(trees.encoded(tree))
-
-
-async def _ping(node: NodeApi, query: Query) -> Response:
-    try:
-        targets = ping.targets_of(query.get("nodes"), node.settings.network.size)
-    except ping.WrongTargetsError as error:
-        return failure(400, f"{error}: no node was asked")
-    return document(await ping.find(node, targets, _budget_s(query)))
 
 
 async def _why(node: NodeApi, query: Query) -> Response:

@@ -9,7 +9,7 @@ once.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, suppress
 from math import inf
 from secrets import token_bytes
@@ -52,11 +52,12 @@ from subord.core.view import Position
 from subord.runtime.counters import Counters
 from subord.runtime.frames import Frames, Sender, Stream
 from subord.runtime.orders.link import OrderLink, is_credit, is_of_orders
-from subord.runtime.orders.services import PING, Readings, ping
 
 logger = logging.getLogger("subord")
 CALLS_OF_ONE_MAX: Final = 16
 """Streams of their own that one peer has open to this node."""
+Reading = Callable[[bytes], Awaitable[bytes]]
+"""The result of this node for a payload."""
 Called = Callable[[str], AbstractAsyncContextManager[Stream | None]]
 
 
@@ -71,11 +72,12 @@ class _Waiting:
 class OrderDriver:
     """Runs the engine of one node."""
 
-    def __init__(self, node: Node, counters: Counters) -> None:
+    def __init__(self, node: Node, counters: Counters, readings: Mapping[str, Reading]) -> None:
+        """`readings`: what this node answers, by service; they change nothing and need no agent."""
         self.called: Called
         """Opens a stream for orders to an address."""
         self._node = node
-        self._readings: Readings = {PING: ping(lambda: len(node.uplink.path), lambda: self.leader_round_trip_s)}
+        self._readings = readings
         self._counters = counters
         self.engine = Engine(RosterTree(node), {name: Offered() for name in self._readings}, now=trio.current_time())
         self._timer = trio.CancelScope(deadline=inf)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from subord.api.handlers.control import control_app
-from subord.api.handlers.ping import WrongTargetsError, targets_of
+from subord.services.serving import service_app, targets_of
 from tests.api.fake_node_api import World
 
 SIZE = 254
@@ -20,13 +19,13 @@ def test_ranges_of_positions(text: str | None, expected: str) -> None:
 
 @pytest.mark.parametrize("text", ["", "x", "0", "255", "3-1", "1-", "-1", "1,,2", "1-2-3", "9" * 5000])
 def test_what_is_no_range(text: str) -> None:
-    with pytest.raises(WrongTargetsError):
+    with pytest.raises(ValueError, match=r"range of positions|outside the network"):
         targets_of(text, SIZE)
 
 
 async def test_a_wrong_request_asks_no_node() -> None:
     node = World().node(1)
-    response = await control_app(node)["/v1/ping"]({"nodes": "1-99999999"})
+    response = await service_app(node)["/v1/ping"]({"nodes": "1-99999999"})
     assert response is not None
     assert getattr(response, "status", None) == 400
     assert node.orders.given == []
@@ -35,5 +34,5 @@ async def test_a_wrong_request_asks_no_node() -> None:
 @pytest.mark.parametrize(("budget", "expected"), [("2.5", 2.5), ("99", 8.0), ("", 0.8), ("-1", 0.8)])
 async def test_the_budget_is_bounded(budget: str, expected: float) -> None:
     node = World().node(1)
-    await control_app(node)["/v1/ping"]({"budget": budget})
+    await service_app(node)["/v1/ping"]({"budget": budget})
     assert node.orders.given == [("ping", None, expected)]

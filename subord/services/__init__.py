@@ -1,0 +1,12 @@
+"""The services that ride on the tree, one folder each: the registry.
+
+A service is a package `subord.services.NAME` with a module `core`, whose SERVICE says what a node answers and what
+the issuer makes of all answers (contract.py), and a module `command`, its command. docs/services.md adds one.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+NAMES: Final = ("ping",)
+"""One name for each service; `subord NAME` is its command, `/v1/NAME` its path."""
