@@ -79,7 +79,9 @@ class Asking:
             self._fail(task, pending.part, NO_TIME, climbs=pending.climbs)
             return False
         part = NONE if pending.climbs and task.is_every else pending.part
-        body = Ask(pending.number, pending.climbs, task.attempt, int(left_s * 1000), part.flat(), task.order)
+        passed = (*task.passed, self._tree.position) if pending.climbs else ()
+        left_ms = int(left_s * 1000)
+        body = Ask(pending.number, pending.climbs, task.attempt, left_ms, part.flat(), task.order, passed)
         pending.stage, pending.link, pending.asked_at = Stage.ASKED, link, now
         link.asked[pending.number] = pending
         if link.role is Role.CALLED:

@@ -46,6 +46,7 @@ class Task:
         began_at: float,
         until: float,
         room: Room,
+        passed: tuple[Position, ...] = (),
     ) -> None:
         self.order = order
         self.asker = asker
@@ -56,6 +57,7 @@ class Task:
         self.climbs = climbs
         self.coordinates = False
         self.attempt = attempt
+        self.passed = passed
         self.began_at = began_at
         self.until = until
         self.fold = Fold(room)
