@@ -18,9 +18,8 @@ from subord.core.carriage.engine.due import Due
 from subord.core.carriage.engine.frames import Ask, Check, Resolved, Told
 from subord.core.carriage.engine.interface import Opened, Role
 from subord.core.carriage.engine.links import Links, LinkState
-from subord.core.carriage.engine.pending import Pending, Stage
 from subord.core.carriage.engine.ranges import NONE, Ranges
-from subord.core.carriage.engine.tasks import Task
+from subord.core.carriage.engine.tasks import Pending, Stage, Task
 from subord.core.carriage.engine.tree import Tree
 from subord.core.view import Position
 
@@ -124,7 +123,7 @@ class Asking:
 
     def of(self, link: LinkState, number: int) -> Pending | None:
         """The question that an answer on this link is for; None: the answer is dropped and counted."""
-        pending = link.asked.get(number)
+        pending: Pending | None = link.asked.get(number)
         if pending is None:
             self._links.dropped["late" if number <= self._number else "not asked"] += 1
             return None

@@ -36,11 +36,10 @@ from subord.core.carriage.engine.interface import (
     Wakeup,
 )
 from subord.core.carriage.engine.links import Links, LinkState
-from subord.core.carriage.engine.pending import Pending
 from subord.core.carriage.engine.ranges import Ranges
 from subord.core.carriage.engine.routing import Routing
 from subord.core.carriage.engine.tags import Tags
-from subord.core.carriage.engine.tasks import Asker, Task
+from subord.core.carriage.engine.tasks import Asker, Pending, Task
 from subord.core.carriage.engine.tree import Tree
 from subord.core.view import Position
 

@@ -1,4 +1,4 @@
-"""What the engine reads of the tree: one protocol, served by the roster of a node (roster_tree.py) and by tests.
+"""What the engine reads of the tree: one protocol, served by the roster of a node (core/roster_tree.py) and by tests.
 
 Inputs are sets of positions; outputs say where in the tree they are. Invariant: every position of a set is in exactly
 one part of its split.
