@@ -540,7 +540,7 @@ MUTATIONS = (
     Mutation(
         "all-but-the-coordinator",
         "The coordinator forgets itself among all members.",
-        "core/carriage/engine/roster_tree.py",
+        "core/roster_tree.py",
         "return Ranges.of((self.position, *self._node.roster.rows))",
         "return Ranges.of(each for each in self._node.roster.rows if each != self.position)",
         services=True,

@@ -99,7 +99,8 @@ class StageTree:
         return {via: Ranges.of(nodes) for via, nodes in below.items()}
 
     def moved_since(self, position: Position, at: float) -> bool:
-        return self._stage.moved_at.get(position, -inf) >= at
+        chain = (position, *self._stage.above(position))
+        return any(self._stage.moved_at.get(each, -inf) >= at for each in chain)
 
 
 class Stage:

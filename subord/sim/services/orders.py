@@ -40,7 +40,7 @@ from subord.core.carriage.engine.interface import (
     Wakeup,
 )
 from subord.core.carriage.engine.ranges import Ranges
-from subord.core.carriage.engine.roster_tree import RosterTree
+from subord.core.roster_tree import RosterTree
 from subord.core.view import Position
 from subord.sim.services import words
 from subord.sim.services.judge import Judge

@@ -18,9 +18,8 @@ from subord.core.carriage.engine.due import Due
 from subord.core.carriage.engine.frames import Ask, Check, Resolved, Told
 from subord.core.carriage.engine.interface import Opened, Role
 from subord.core.carriage.engine.links import Links, LinkState
-from subord.core.carriage.engine.pending import Pending, Stage
 from subord.core.carriage.engine.ranges import NONE, Ranges
-from subord.core.carriage.engine.tasks import Task
+from subord.core.carriage.engine.tasks import Pending, Stage, Task
 from subord.core.carriage.engine.tree import Tree
 from subord.core.view import Position
 
@@ -79,7 +78,9 @@ class Asking:
             self._fail(task, pending.part, NO_TIME, climbs=pending.climbs)
             return False
         part = NONE if pending.climbs and task.is_every else pending.part
-        body = Ask(pending.number, pending.climbs, task.attempt, int(left_s * 1000), part.flat(), task.order)
+        passed = (*task.passed, self._tree.position) if pending.climbs else ()
+        left_ms = int(left_s * 1000)
+        body = Ask(pending.number, pending.climbs, task.attempt, left_ms, part.flat(), task.order, passed)
         pending.stage, pending.link, pending.asked_at = Stage.ASKED, link, now
         link.asked[pending.number] = pending
         if link.role is Role.CALLED:
@@ -122,7 +123,7 @@ class Asking:
 
     def of(self, link: LinkState, number: int) -> Pending | None:
         """The question that an answer on this link is for; None: the answer is dropped and counted."""
-        pending = link.asked.get(number)
+        pending: Pending | None = link.asked.get(number)
         if pending is None:
             self._links.dropped["late" if number <= self._number else "not asked"] += 1
             return None

@@ -28,6 +28,8 @@ ORDERS_MAX: Final = 256
 """Orders that a node holds at once, its own and those that pass."""
 ORDERS_OF_ONE_MAX: Final = 64
 """Of them of one issuer."""
+PASSED_MAX: Final = 128
+"""Nodes that an order climbs through; it does not climb in a circle."""
 OPEN_MAX: Final = 4_096
 """Questions that a node holds open with other nodes, of all orders."""
 DIRECT_MAX: Final = 64

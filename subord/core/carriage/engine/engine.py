@@ -36,12 +36,12 @@ from subord.core.carriage.engine.interface import (
     Wakeup,
 )
 from subord.core.carriage.engine.links import Links, LinkState
-from subord.core.carriage.engine.pending import Pending
 from subord.core.carriage.engine.ranges import Ranges
 from subord.core.carriage.engine.routing import Routing
 from subord.core.carriage.engine.tags import Tags
-from subord.core.carriage.engine.tasks import Asker, Task
+from subord.core.carriage.engine.tasks import Asker, Pending, Task
 from subord.core.carriage.engine.tree import Tree
+from subord.core.view import Position
 
 TIMES_OF_TASK = ("until", "flush_at", "look_at")
 
@@ -224,6 +224,7 @@ class Engine:
             attempt=ask.attempt,
             left_s=ask.left_ms / 1000,
             now=now,
+            passed=ask.passed,
         )
 
     def _refusal(self, link: LinkState, ask: Ask, part: Ranges, targets: Ranges | None) -> str:
@@ -231,19 +232,9 @@ class Engine:
         is_wrong_way = link.role is (Role.LEADER if ask.climbs else Role.SUBORDINATE)
         if is_wrong_way or (targets is not None and part - targets):
             return REFUSED
-        if ask.climbs and self._circles(link, ask):
-            return NO_COORDINATOR
+        if self._tree.position in ask.passed or len(ask.passed) >= bounds.PASSED_MAX:
+            return NO_COORDINATOR  # it would climb in a circle
         return BUSY if self._is_full(ask.order) else ""
-
-    def _circles(self, link: LinkState, ask: Ask) -> bool:
-        """Whether the order has climbed through this node before, in this attempt."""
-        return any(
-            each.climbs
-            and each.order.tag == ask.order.tag
-            and each.attempt == ask.attempt
-            and (each.asker is None or each.asker.link is not link)
-            for each in self._tasks
-        )
 
     def _is_full(self, order: Order) -> bool:
         if len(self._tasks) >= bounds.ORDERS_MAX:
@@ -260,10 +251,19 @@ class Engine:
         attempt: int,
         left_s: float,
         now: float,
+        passed: tuple[Position, ...] = (),
     ) -> None:
         left_s = min(left_s, bounds.LEFT_MS_MAX / 1000)
         task = Task(
-            order, asker, part, climbs=climbs, attempt=attempt, began_at=now, until=now + left_s, room=self._room
+            order,
+            asker,
+            part,
+            climbs=climbs,
+            attempt=attempt,
+            began_at=now,
+            until=now + left_s,
+            room=self._room,
+            passed=passed,
         )
         self._tasks[task] = None
         if asker is not None:

@@ -17,6 +17,7 @@ from subord.core.carriage.engine.ranges import POSITION_MAX, Ranges
 from subord.core.view import Incarnation, Position
 
 Tag = bytes
+_Position = Annotated[int, msgspec.Meta(ge=1, le=POSITION_MAX)]
 _Flat = tuple[Annotated[int, msgspec.Meta(ge=0, le=POSITION_MAX)], ...]
 _Number = Annotated[int, msgspec.Meta(ge=0, le=(1 << 53) - 1)]
 _Tag = Annotated[bytes, msgspec.Meta(min_length=bounds.TAG_BYTES, max_length=bounds.TAG_BYTES)]
@@ -54,6 +55,8 @@ class Ask(msgspec.Struct, frozen=True, array_like=True, tag=1):
     left_ms: Annotated[int, msgspec.Meta(ge=0, le=bounds.LEFT_MS_MAX)]
     part: _Flat
     order: Order
+    passed: Annotated[tuple[_Position, ...], msgspec.Meta(max_length=bounds.PASSED_MAX)] = ()
+    """Nodes that it has climbed through."""
 
 
 class Ack(msgspec.Struct, frozen=True, array_like=True, tag=2):

@@ -7,15 +7,13 @@ of two edges to one peer in one role only the newer is used, and frames name the
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from subord.core.carriage.engine import bounds
 from subord.core.carriage.engine.frames import Ask, Body, Frame, Resolved, Told, Unreadable, decode, encode
 from subord.core.carriage.engine.interface import Action, CallDirect, HangUp, Lane, Link, Opened, Role, Transmit
 
 if TYPE_CHECKING:
-    from subord.core.carriage.engine.pending import Pending
-    from subord.core.carriage.engine.tasks import Task
     from subord.core.view import Incarnation, Position
 
 EDGES: Final = (Role.SUBORDINATE, Role.LEADER)
@@ -32,10 +30,10 @@ class LinkState:
         self.incarnation = opened.incarnation
         self.knows_orders = opened.knows_orders
         self.round_trip_s = min(opened.round_trip_s or bounds.ROUND_TRIP_S, bounds.ROUND_TRIP_S_MAX)
-        self.asked: dict[int, Pending] = {}
-        """Questions of this node to the peer, by number."""
-        self.held: dict[int, Task] = {}
-        """Questions of the peer to this node, by number."""
+        self.asked: dict[int, Any] = {}
+        """Questions of this node to the peer (tasks.Pending), by number."""
+        self.held: dict[int, Any] = {}
+        """Questions of the peer to this node (tasks.Task), by number."""
 
     def measure(self, round_trip_s: float) -> None:
         """An acknowledgement took so long. A longer time counts at once, a shorter one by half."""

@@ -125,7 +125,7 @@ class Routing:
         movable = self._movable(task)
         split = self._tree.split(movable)
         absent = Ranges.of_pairs(pair for nodes in split.absent.values() for pair in nodes.pairs)
-        again = {via: self._moved(task, nodes) for via, nodes in split.below.items()}
+        again = {via: self._moved(task, via, nodes) for via, nodes in split.below.items()}
         task.routed_at = now
         for via, nodes in again.items():
             if nodes and task.attempt < bounds.ATTEMPTS_MAX:
@@ -134,9 +134,14 @@ class Routing:
         if absent and not self._tree.is_root and self._tree.leader is not None:
             self.climb(task, absent, NO_COORDINATOR, now)
 
-    def _moved(self, task: Task, nodes: Ranges) -> Ranges:
-        """Those whose row has changed since they were asked last."""
-        return Ranges.of(each for each in nodes if self._tree.moved_since(each, task.routed_at))
+    def _moved(self, task: Task, via: Position, nodes: Ranges) -> Ranges:
+        """Those that `via` was not asked for, or that have moved since they were asked last."""
+        asked = NONE
+        for pending in task.pending.values():
+            if pending.peer == via and not pending.climbs:
+                asked |= pending.part
+        again = Ranges.of(each for each in nodes & asked if self._tree.moved_since(each, task.routed_at))
+        return (nodes - asked) | again
 
     @staticmethod
     def _movable(task: Task) -> Ranges:
@@ -154,7 +159,7 @@ class Routing:
             return task.lacks == NO_COORDINATOR
         movable = self._movable(task)
         split = self._tree.split(movable)
-        if any(self._moved(task, nodes) for nodes in split.below.values()):
+        if any(self._moved(task, via, nodes) for via, nodes in split.below.items()):
             return True
         if now >= task.wait_until:
             return False

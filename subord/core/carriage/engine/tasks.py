@@ -1,4 +1,4 @@
-"""One order at one node, for one asker: what is wanted, what is told, and what is known of the rest.
+"""One order at one node, for one asker, and its open questions: what is told, and why the rest is not.
 
 Inputs are results and causes with the nodes that they are of; outputs are the fold of new results, and the causes of
 what remains. Invariants: a node counts once, with the first result that comes; `remaining` and the nodes that are
@@ -7,19 +7,16 @@ told are together the targets; a result replaces a cause, a cause never replaces
 
 from __future__ import annotations
 
+import enum
 from math import inf
-from typing import TYPE_CHECKING
 
-from subord.core.carriage.engine import causes
+from subord.core.carriage.engine import bounds, causes
 from subord.core.carriage.engine.folding import Fold, Room
 from subord.core.carriage.engine.frames import Order
 from subord.core.carriage.engine.interface import Answer
+from subord.core.carriage.engine.links import LinkState
 from subord.core.carriage.engine.ranges import NONE, Ranges
-
-if TYPE_CHECKING:
-    from subord.core.carriage.engine.links import LinkState
-    from subord.core.carriage.engine.pending import Pending
-    from subord.core.view import Position
+from subord.core.view import Position
 
 
 class Asker:
@@ -46,6 +43,7 @@ class Task:
         began_at: float,
         until: float,
         room: Room,
+        passed: tuple[Position, ...] = (),
     ) -> None:
         self.order = order
         self.asker = asker
@@ -56,6 +54,7 @@ class Task:
         self.climbs = climbs
         self.coordinates = False
         self.attempt = attempt
+        self.passed = passed
         self.began_at = began_at
         self.until = until
         self.fold = Fold(room)
@@ -142,3 +141,42 @@ class Task:
             is_resolved=self.is_resolved and not (self.is_every and self.lacks),
             attempts=self.attempt + 1,
         )
+
+
+class Stage(enum.Enum):
+    """How far a question is."""
+
+    WAITING = "waiting"  # for a place among the direct streams
+    ASKED = "asked"
+    DOUBTED = "doubted"  # the peer counts as hung; its branch is asked directly, and only it itself is waited for
+    OVER = "over"  # nothing is waited for; what still comes counts while the order is held
+
+
+class Pending:
+    """A question to `peer` for `part`, which the peer may answer for; nothing else of its answer counts."""
+
+    def __init__(self, number: int, task: Task, peer: Position, part: Ranges, *, climbs: bool) -> None:
+        self.number = number
+        self.task = task
+        self.peer = peer
+        self.part = part
+        self.climbs = climbs
+        self.stage = Stage.WAITING
+        self.link: LinkState | None = None
+        self.asked_at = -inf
+        """When the question, or the last check, was sent."""
+        self.is_heard = False
+        """Whether the peer has acknowledged since `asked_at`."""
+        self.is_known = False
+        """Whether the peer has ever acknowledged."""
+        self.look_at = inf
+        self.pause_s = bounds.CHECK_S
+
+    @property
+    def is_open(self) -> bool:
+        return self.stage is not Stage.OVER
+
+    @property
+    def is_direct(self) -> bool:
+        """Whether it has a stream of its own."""
+        return self.link is None or self.link.link == self.number

@@ -1,4 +1,4 @@
-"""What the engine reads of the tree: one protocol, served by the roster of a node (roster_tree.py) and by tests.
+"""What the engine reads of the tree: one protocol, served by the roster of a node (core/roster_tree.py) and by tests.
 
 Inputs are sets of positions; outputs say where in the tree they are. Invariant: every position of a set is in exactly
 one part of its split.
@@ -53,4 +53,5 @@ class Tree(Protocol):
         them. Targets that are not below `top`, and `top` itself, are left out."""
 
     def moved_since(self, position: Position, at: float) -> bool:
-        """Whether the row of the target has come, or has changed its place, since `at`. May err to True by 1 s."""
+        """Whether the target, or a node between it and this one, has come to its place since `at`. May err to True by
+        1 s."""

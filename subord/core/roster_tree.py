@@ -18,6 +18,7 @@ from subord.core.state.states import Phase
 from subord.core.view import Incarnation, Position
 
 AGE_S_STEP = 1.0  # ages of rows come in whole seconds
+LEVELS_MAX = 128  # rows that cross may name each other as leaders
 
 
 class RosterTree:
@@ -105,5 +106,12 @@ class RosterTree:
         return {branch: Ranges.of(nodes) for branch, nodes in branches.items()}
 
     def moved_since(self, position: Position, at: float) -> bool:
-        row = self._node.roster.rows.get(position)
-        return row is not None and row[1].since >= at - AGE_S_STEP
+        rows, each = self._node.roster.rows, position
+        for _ in range(LEVELS_MAX):
+            row = rows.get(each)
+            if row is None or each == self.position:
+                break
+            if row[1].since >= at - AGE_S_STEP:
+                return True
+            each = row[1].change.leader
+        return False

@@ -1,0 +1,153 @@
+"""What the engine of orders does beside its stories: bounds, lies, earlier lives, and orders that are refused."""
+
+from __future__ import annotations
+
+import pytest
+from order_stage import Stage, StageTree
+
+from subord.core.carriage.engine import bounds
+from subord.core.carriage.engine.engine import Engine
+from subord.core.carriage.engine.frames import Ask, Check, Lost, Told, decode, encode, order_of
+from subord.core.carriage.engine.interface import (
+    Act,
+    Arrived,
+    Finished,
+    Issue,
+    Note,
+    Noted,
+    Offered,
+    Opened,
+    Role,
+    Transmit,
+)
+from subord.core.carriage.engine.ranges import Ranges
+
+TAG = b"0123456789abcdef"
+ALL = Ranges(((1, 3),))
+SERVICES = {"read": Offered(), "write": Offered(has_effects=True)}
+
+
+def engine_of(position: int = 1) -> Engine:
+    """A node of the tree 2<1 3<1, without links."""
+    return Engine(StageTree(Stage({1: 0, 2: 1, 3: 1}), position), SERVICES)
+
+
+def order(service: str = "read", tag: bytes = TAG, payload: bytes = b"", issuer: int = 1):
+    return order_of(tag, service, payload, ALL, issuer)
+
+
+def ask(number: int = 1, **changes: object) -> Ask:
+    return Ask(number, False, 0, 1000, Ranges.of([1]).flat(), order(**changes))  # type: ignore[arg-type]
+
+
+def bodies(actions: list) -> list:
+    return [decode(each.data).body for each in actions if isinstance(each, Transmit)]
+
+
+def opened(engine: Engine, role: Role = Role.CALLER, incarnation: int = 9) -> None:
+    engine.handle(Opened("link", 2, role, incarnation), 0.0)
+
+
+def test_an_order_that_is_too_large_is_told_so() -> None:
+    (finished,) = engine_of().handle(Issue(order(payload=bytes(bounds.PAYLOAD_BYTES_MAX + 1)), 1.0), 0.0)
+    assert isinstance(finished, Finished)
+    assert finished.answer.missing == (("too large", ALL),)
+
+
+def test_one_issuer_has_a_bounded_number_of_orders() -> None:
+    engine, answers = engine_of(), []
+    for number in range(bounds.ORDERS_OF_ONE_MAX + 3):
+        answers += engine.handle(Issue(order(tag=b"%016d" % number), 1.0), 0.0)
+    busy = [each for each in answers if isinstance(each, Finished)]
+    assert [each.answer.missing for each in busy] == [(("busy", ALL),)] * 3
+    assert engine.sizes["orders"] == bounds.ORDERS_OF_ONE_MAX
+
+
+def test_a_service_that_is_not_offered_is_named() -> None:
+    engine = engine_of()
+    opened(engine)
+    actions = engine.handle(Arrived("link", encode(9, 0, ask(service="brew"))), 0.0)
+    assert bodies(actions)[-1] == Told(1, missing=(("not offered", (0, 0)),), is_last=True)
+
+
+def test_effects_wait_for_the_disk() -> None:
+    engine = engine_of()
+    opened(engine)
+    actions = engine.handle(Arrived("link", encode(9, 0, ask(service="write"))), 0.0)
+    assert [each for each in actions if isinstance(each, Note | Act)] == [Note(TAG, 1.0 + bounds.TAG_KEEP_S)]
+    acts = engine.handle(Noted(TAG), 0.5)
+    assert [each.left_s for each in acts if isinstance(each, Act)] == [0.5]
+
+
+def test_without_disk_there_are_no_effects() -> None:
+    engine = engine_of()
+    opened(engine)
+    engine.handle(Arrived("link", encode(9, 0, ask(service="write"))), 0.0)
+    actions = engine.handle(Noted(TAG, ok=False), 0.5)
+    assert bodies(actions)[-1].missing == (("no journal", (0, 0)),)
+    assert not [each for each in actions if isinstance(each, Act)]
+
+
+@pytest.mark.parametrize(
+    ("sender", "receiver", "word"), [(8, 1, "earlier life"), (9, 2, "earlier life"), (9, 1, ""), (9, 0, "")]
+)
+def test_what_was_said_to_an_earlier_life_is_not_heard(sender: int, receiver: int, word: str) -> None:
+    engine = engine_of()
+    opened(engine)
+    actions = engine.handle(Arrived("link", encode(sender, receiver, ask())), 0.0)
+    assert (dict(engine.dropped), bool(actions)) == ({word: 1} if word else {}, not word)
+
+
+def test_what_is_unreadable_is_counted() -> None:
+    engine = engine_of()
+    opened(engine)
+    assert engine.handle(Arrived("link", b"\x93 nonsense"), 0.0) == []
+    assert engine.handle(Arrived("no link", b""), 0.0) == []
+    assert engine.dropped == {"unreadable": 1, "no link": 1}
+
+
+def test_an_order_goes_neither_up_from_a_leader_nor_down_from_a_subordinate() -> None:
+    for role, climbs in ((Role.LEADER, True), (Role.SUBORDINATE, False)):
+        engine = engine_of()
+        opened(engine, role)
+        body = Ask(1, climbs, 0, 1000, Ranges.of([1]).flat(), order())
+        told = bodies(engine.handle(Arrived("link", encode(9, 0, body)), 0.0))
+        assert told[0].missing == (("refused", (0, 0)),)
+        assert engine.sizes["orders"] == 0
+
+
+def test_a_question_that_is_not_held_is_lost() -> None:
+    engine = engine_of()
+    opened(engine)
+    assert bodies(engine.handle(Arrived("link", encode(9, 0, Check(5))), 0.0)) == [Lost(5)]
+
+
+def test_lies_count_nowhere() -> None:
+    stage = Stage({1: 0, 2: 1, 3: 1})
+    stage.act_s[3] = 0.5
+    stage.issue(1, None)
+    stage.run(0.0005)
+    link = next(each for (position, each), (peer, _) in stage._links.items() if (position, peer) == (1, 2))
+    lies = [
+        Told(1, ((b"a lie", Ranges.of([3]).flat()),)),  # of a node below another
+        Told(1, ((b"ok", Ranges.of([2]).flat()), (b"a lie", Ranges.of([2]).flat()))),  # a second result
+        Told(999, ((b"a lie", Ranges.of([3]).flat()),)),  # without a question
+    ]
+    for each in lies:
+        stage.feed(1, Arrived(link, encode(1, 1, each)))
+    dropped = stage.engines[1].dropped
+    assert (dropped["invented"], dropped["twice"], dropped["not asked"]) == (1, 1, 1)
+    stage.run(2.0)
+    assert stage.answers[-1].groups == ((b"ok", ALL),)
+
+
+def test_many_orders_leave_nothing() -> None:
+    stage = Stage({1: 0, 2: 1, 3: 1, 4: 2})
+    for _ in range(300):
+        stage.issue(4, None)
+        stage.run(0.2)
+    assert all(each.is_whole for each in stage.answers)
+    for engine in stage.engines.values():
+        sizes = {table: size for table, size in engine.sizes.items() if size}
+        assert sizes.keys() <= {"links", "tags"}
+        assert len(engine._due) < 200

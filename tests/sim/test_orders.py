@@ -1,0 +1,42 @@
+"""Two hundred fixed seeds of orders during disasters; `./dev campaign --services --seeds 10000` is the long form."""
+
+from __future__ import annotations
+
+import pytest
+
+from subord.cli import main
+from subord.sim import campaign
+from subord.sim.draw.aim import Aim
+from subord.sim.draw.seed import draw
+from subord.sim.services.play import OrderPlay
+
+SERVICES = Aim(services=True)
+QUICK = 12
+
+
+def test_some_seeds_hold() -> None:
+    summary = campaign.run(range(QUICK), aim=SERVICES)
+    assert summary.failed == [], "\n".join(campaign.report(summary))
+
+
+@pytest.mark.slow
+def test_two_hundred_seeds_hold() -> None:
+    summary = campaign.run(range(QUICK, 200), aim=SERVICES)
+    assert summary.failed == [], "\n".join(campaign.report(summary))
+
+
+def test_a_seed_is_the_same_each_time() -> None:
+    plays = [OrderPlay(draw(3, aim=SERVICES)) for _ in range(2)]
+    lines: list[list[str]] = [[], []]
+    for play, said in zip(plays, lines, strict=True):
+        play.trace(said.append)
+        play.run()
+    assert lines[0] == lines[1]
+    assert any("told" in each for each in lines[0])
+
+
+def test_the_command_that_replays_a_seed_plays_orders(capsys: pytest.CaptureFixture[str]) -> None:
+    command = campaign.replay(1, aim=SERVICES)
+    assert command == "subord simulate --seed 1 --services --trace"
+    assert main(command.split()[1:]) == 0
+    assert "ask 1: " in capsys.readouterr().out
