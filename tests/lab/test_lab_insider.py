@@ -189,7 +189,7 @@ def holds(under, name, place="leaf"):
     assert insider.faults_of_turn(insider.turn(under, lie, seconds=1.0)) == []
 
 
-@over("name", ["row flood", "rows of others", "false signatures", "ring push", "foreign goodbye", "replayed row"])
+@over("name", ["rows of others", "false signatures", "ring push", "foreign goodbye", "row flood", "replayed row"])
 def test_a_leaf_that_lies_is_refused_and_named_and_moves_no_other_node(lab, name):
     holds(siege(lab, LEAF), name)
 
