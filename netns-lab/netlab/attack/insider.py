@@ -99,7 +99,7 @@ LIES = (
     Lie("replayed row", "replay {subordinate}", restarts="subordinate", places=("interior",)),
     Lie("black hole", "mute {root}", named=("silent",)),
     Lie("ring push", "ring", named=("passed on by",), refused=("unknown_principal", "unsigned")),
-    Lie("foreign goodbye", "goodbye {root} {other}", refused=("first_contact",)),
+    Lie("foreign goodbye", "goodbye {root} {other}", refused=("first_contact", "stale_boot")),
     Lie("takeover", "goodbye {former} {root}", host="former", named=FOREIGN, refused=("foreign_key", "no_identity")),
     Lie("lowest address", "goodbye {lowest} {root}", host="lowest", named=FOREIGN, refused=("foreign_key",)),
 )
