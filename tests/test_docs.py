@@ -183,7 +183,7 @@ def test_every_event_has_its_line() -> None:
     assert set(re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE)) == written
 
 
-@pytest.mark.parametrize("page", ["docs/protocol/checking.md", "docs/paper.md"])
+@pytest.mark.parametrize("page", ["docs/protocol/checking.md", "docs/paper.md", "docs/security.md"])
 def test_the_tests_that_a_page_names_exist(page: str) -> None:
     named = re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", text_of(page))
     assert named

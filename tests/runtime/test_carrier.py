@@ -19,8 +19,9 @@ from trio.testing import MockClock
 from subord.core.address.network import Network
 from subord.core.carriage.documents import Document
 from subord.core.carriage.orders import Verdict
+from subord.core.identity.pins import Pin
 from subord.core.members import statements
-from subord.core.members.membership import REGISTER
+from subord.core.members.membership import KEYS, REGISTER
 from subord.core.members.register import Record, Register, Run, State, runs_of
 from subord.core.members.statements import Forget
 from subord.core.messages import Terms
@@ -115,6 +116,19 @@ async def test_changes_go_both_ways_at_once(joined: Joined) -> None:
     give(subordinate, said(subordinate, "b"))
     await until(lambda: len(leader.tracker.membership.documents) == 2, "a document of below")
     assert (leader.verifier.sources, subordinate.verifier.sources) == ({SUBORDINATE}, {LEADER})
+
+
+async def test_a_forgotten_address_takes_the_next_key_at_once(joined: Joined) -> None:
+    """The key of the next host comes right after the statement, before any look at the roster."""
+    leader, subordinate, _ = joined
+    pins = [each.tracker.membership.pins for each in (leader, subordinate)]
+    wall_ms = leader.tracker.wall_ms
+    for each in (leader, subordinate):
+        each.tracker.spread(KEYS, [Pin(3, wall_ms - 1000, b"a" * 32)])
+    joined.open_edge()
+    give(leader, said(leader))
+    leader.tracker.spread(KEYS, [Pin(3, wall_ms + 2000, b"b" * 32)])
+    await until(lambda: all(each is not None and each.key_of(3) == b"b" * 32 for each in pins), "the next key")
 
 
 async def test_a_document_that_the_gate_refuses_does_not_enter_and_the_edge_stays(joined: Joined) -> None:

@@ -86,19 +86,20 @@ class Lie:
 
 
 FOREIGN = ("another key is pinned",)
+# In this order: while phantoms fill the room of the liar, its other rows are dropped for that reason.
 LIES = (
     Lie("hidden branch", "alone", named=("more nodes answer for its branch",), places=("interior",)),
     Lie("rows out of range", "age", named=("malformed",), refused=("malformed",)),
     Lie("later incarnation", "newer {leader}", named=("boot_leap",), refused=("boot_leap",)),
-    Lie("phantom rows", "phantoms", named=("rows_absent",), refused=("rows_absent", "rows_untried")),
-    Lie("row flood", "flood", named=("rows_absent",), refused=("rows_absent", "rows_untried")),
     Lie("rows of others", "claims {root}", named=("row_not_below",), refused=("row_not_below",)),
     Lie("false signatures", "claims {later}", named=("row_bad_proof",), refused=("row_bad_proof",)),
+    Lie("phantom rows", "phantoms", named=("rows_absent",), refused=("rows_absent", "rows_untried")),
+    Lie("row flood", "flood", named=("rows_absent",), refused=("rows_absent", "rows_untried")),
     Lie("replayed row", "replay {liar}", restarts="liar", places=("leaf",)),
     Lie("replayed row", "replay {subordinate}", restarts="subordinate", places=("interior",)),
     Lie("black hole", "mute {root}", named=("silent",)),
     Lie("ring push", "ring", named=("passed on by",), refused=("unknown_principal", "unsigned")),
-    Lie("foreign goodbye", "goodbye {root} {other}", refused=("first_contact",)),
+    Lie("foreign goodbye", "goodbye {root} {other}", refused=("first_contact", "stale_boot")),
     Lie("takeover", "goodbye {former} {root}", host="former", named=FOREIGN, refused=("foreign_key", "no_identity")),
     Lie("lowest address", "goodbye {lowest} {root}", host="lowest", named=FOREIGN, refused=("foreign_key",)),
 )

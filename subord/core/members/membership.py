@@ -166,7 +166,7 @@ class Membership:
         before = self.history.number
         self.history.look(view, path, now, wall)
         self.documents.drop_expired(int(wall * 1000))
-        self._release(int(wall * 1000))
+        self.release(int(wall * 1000))
         if not view.is_root:
             self._writer.stop()
             self._recorded = None
@@ -182,10 +182,11 @@ class Membership:
         for position in self._writer.take_unseen():
             self.history.stays_away(position, now, wall)
 
-    def _release(self, wall_ms: int) -> None:
+    def release(self, wall_ms: int) -> None:
         """The keys of nodes that an operator forgot or revoked count no longer: their addresses may have other hosts.
 
         Every node follows the documents itself, whose signatures it has judged; any member can write the register.
+        Call it as soon as documents are taken: the key of the next host may come with the next frame.
         """
         if self.pins is not None and self.documents.digest != self._released:
             self._released = self.documents.digest

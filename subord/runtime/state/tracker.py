@@ -91,6 +91,8 @@ class Tracker:
         self._tell()
 
     def _took(self, documents: list[Document]) -> None:
+        if documents:
+            self.membership.release(self.wall_ms)
         for tell in self.on_documents if documents else ():
             tell(documents)
         self._tell()

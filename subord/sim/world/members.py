@@ -141,6 +141,8 @@ class Members:
         self._after_change(at)
 
     def _follow(self, position: Position, documents: Sequence[Document]) -> None:
+        if documents:
+            self.of[position].release(self.wall_ms(position))
         if documents and self._world.seals is not None:
             self._world.seals.rings.follow(position, documents)
 
