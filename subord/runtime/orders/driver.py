@@ -46,8 +46,8 @@ from subord.core.carriage.engine.interface import (
     Wakeup,
 )
 from subord.core.carriage.engine.ranges import Ranges
-from subord.core.carriage.engine.roster_tree import RosterTree
 from subord.core.node import Node
+from subord.core.roster_tree import RosterTree
 from subord.core.view import Position
 from subord.runtime.counters import Counters
 from subord.runtime.frames import Frames, Sender, Stream
