@@ -62,9 +62,13 @@ class Routing:
             is_known = task.coordinates or cause != UNKNOWN
             task.miss(nodes, cause if is_known else MOVED)
         for subordinate, nodes in split.below.items():
-            self._asking.ask(task, subordinate, nodes, now)
+            self._ask(task, subordinate, nodes, now)
         if split.own and not task.acts:
             self._acting.begin(task, now)
+
+    def _ask(self, task: Task, subordinate: Position, nodes: Ranges, now: float) -> None:
+        task.sent[subordinate] = task.sent.get(subordinate, NONE) | nodes
+        self._asking.ask(task, subordinate, nodes, now)
 
     # -- up -----------------------------------------------------------------------------------------------
 
@@ -130,16 +134,13 @@ class Routing:
         for via, nodes in again.items():
             if nodes and task.attempt < bounds.ATTEMPTS_MAX:
                 task.attempt += 1
-                self._asking.ask(task, via, nodes, now)
+                self._ask(task, via, nodes, now)
         if absent and not self._tree.is_root and self._tree.leader is not None:
             self.climb(task, absent, NO_COORDINATOR, now)
 
     def _moved(self, task: Task, via: Position, nodes: Ranges) -> Ranges:
         """Those that `via` was not asked for, or that have moved since they were asked last."""
-        asked = NONE
-        for pending in task.pending.values():
-            if pending.peer == via and not pending.climbs:
-                asked |= pending.part
+        asked = task.sent.get(via, NONE)
         again = Ranges.of(each for each in nodes & asked if self._tree.moved_since(each, task.routed_at))
         return (nodes - asked) | again
 

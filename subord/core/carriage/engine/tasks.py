@@ -66,6 +66,8 @@ class Task:
         """Nodes above that were asked for a coordinator."""
         self.lacks = ""
         """Why no coordinator is found that knows all targets; "": there is one, or it is still looked for."""
+        self.sent: dict[Position, Ranges] = {}
+        """By subordinate: targets for which it, or its branch, was asked."""
         self.routed_at = began_at
         self.flush_at = inf
         self.flushed_at = began_at
