@@ -92,9 +92,9 @@ ALONE = {
 
 CHANGING = {
     "events": "events",
-    "key install": "key install",
-    "key use": "key use {key}",
-    "key remove": "key remove {key} --force",
+    "key install": "key install --timeout 0.5",
+    "key use": "key use {key} --timeout 0.5",
+    "key remove": "key remove {key} --force --timeout 0.5",
     "forget": "forget 10.0.0.12 --reason gone",
 }
 """Words of one whose answer is given below."""
