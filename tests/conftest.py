@@ -93,7 +93,17 @@ COMPUTING = ("core", "sim", "fuzz", "transcripts", "test_mutations.py", "test_mu
 COMPUTING_NICE = 10
 FOLDERS = ("deploy", "browser")
 """Folders of tests/ whose tests are marked with the name of the folder."""
-FIRST = ("lab", "deploy", "test_stock_debian.py", "test_campaign.py", "test_mutations.py")
+FIRST = (
+    "lab",
+    "deploy",
+    "test_stock_debian.py",
+    "test_lab_memory.py",
+    "test_lab_prometheus.py",
+    "test_mutations.py",
+    "test_campaign.py",
+    "test_page_live.py",
+    "test_lab_peers.py",
+)
 """The longest groups."""
 
 

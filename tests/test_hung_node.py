@@ -36,7 +36,7 @@ COMMANDS = {
     "tree --down": "incomplete: ",
     "errors": "incomplete: ",
     "members": "incomplete: ",
-    "status": f"{SINGLE}.5  position 5",
+    "status --addresses": f"{SINGLE}.5  position 5",
     "why": f"{SINGLE}.5  home",
     "events": "joined",
     "key list": "incomplete: ",

@@ -50,7 +50,11 @@ def test_the_two_commands() -> None:
 
 @pytest.mark.parametrize(
     ("release", "user", "folder"),
-    [("bookworm", "root", "src"), ("bookworm", "visitor", HARD_TO_QUOTE), ("trixie", "root", "src")],
+    [
+        ("bookworm", "visitor", HARD_TO_QUOTE),
+        pytest.param("bookworm", "root", "src", marks=pytest.mark.long),
+        pytest.param("trixie", "root", "src", marks=pytest.mark.long),
+    ],
 )
 def test_the_commands_of_readme(stock: Make, release: str, user: str, folder: str) -> None:
     """The whole demo; with the oldest Python, and without rights, also the first tier of the tests."""

@@ -13,7 +13,7 @@ from netlab.lab import Lab
 
 from .lab_helpers import SUBORD, command, settled
 
-pytestmark = pytest.mark.lab
+pytestmark = pytest.mark.lab(few=True)
 
 NODES = 20
 WHOLE_S_MAX = 60.0

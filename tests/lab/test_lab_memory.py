@@ -19,7 +19,7 @@ from subord.client.daemon import _exchange
 
 from .lab_helpers import command, settled
 
-pytestmark = pytest.mark.lab
+pytestmark = pytest.mark.lab(few=True)
 
 NODES = 12
 EVENTS = 4

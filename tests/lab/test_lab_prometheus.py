@@ -11,7 +11,7 @@ import yaml
 
 from .lab_helpers import netlab, run_lab, wait_until
 
-pytestmark = pytest.mark.lab
+pytestmark = pytest.mark.lab(few=True)
 
 
 @pytest.mark.parametrize("name", ["prometheus.yml", "subord.rules.yml"])
