@@ -158,10 +158,19 @@ class Orders(Carried):
             if ends is None:
                 continue
             mine = ends[0] if pair[0] == source else ends[1]
-            if self._is_alive(mine) and mine.is_open:
-                self._feed(mine.position, Closed(mine.link))
+            if mine.is_open:
+                self._tell_closed(mine)
             self._forget(mine)
             self._pipes.close(mine, is_told=is_told)
+
+    def _tell_closed(self, end: End) -> None:
+        """A process reads that its own stream has ended, a stopped one when it continues."""
+        if not self._is_alive(end):
+            return
+        if end.position in self._world.paused:
+            self._world.after(0.1, self._tell_closed, end)
+        else:
+            self._feed(end.position, Closed(end.link))
 
     def _forget(self, end: End) -> None:
         self._ends.get(end.position, {}).pop(end.link, None)
