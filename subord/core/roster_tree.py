@@ -7,7 +7,7 @@ positions, or passes over all rows, whichever is less.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from subord.core.carriage.engine.causes import DOWN, MOVED, UNKNOWN
 from subord.core.carriage.engine.ranges import Ranges
@@ -22,10 +22,11 @@ LEVELS_MAX = 128  # rows that cross may name each other as leaders
 
 
 class RosterTree:
-    """Reads one node, which may change between two calls."""
+    """Reads one node, which may change between two calls. `members`: those that it remembers, also above it."""
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: Node, members: Callable[[], Iterable[Position]] = tuple) -> None:
         self._node = node
+        self._members = members
 
     @property
     def position(self) -> Position:
@@ -50,6 +51,9 @@ class RosterTree:
 
     def quiet_s(self, now: float) -> float:
         return now - self._node.roster.changed_at
+
+    def members(self) -> Ranges:
+        return self.every() | Ranges.of(self._members())
 
     def every(self) -> Ranges:
         return Ranges.of((self.position, *self._node.roster.rows))

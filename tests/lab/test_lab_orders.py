@@ -72,9 +72,20 @@ def test_an_address_of_no_member(lab: Lab) -> None:
     assert causes(ping(lab, 20, "10.0.0.[3,99]")) == {"unknown": "10.0.0.99"}
 
 
-@pytest.mark.parametrize("hung", [2, 1, 10])
+def test_all_members_are_named_while_the_root_hangs(lab: Lab) -> None:
+    """No node that answers knows all: 3 stands in for its branch, and the register knows the other members."""
+    lab.kill(1, signal.SIGSTOP)
+    try:
+        found = ping(lab, 31, "--timeout", "0.8")
+        assert (found["asked"], found["told"], found["complete"]) == (NODES, 15, False)
+        assert set(causes(found)) == {"no coordinator"}
+    finally:
+        lab.kill(1, signal.SIGCONT)
+
+
+@pytest.mark.parametrize("hung", [2, 10])
 def test_around_a_node_that_hangs(lab: Lab, hung: int) -> None:
-    """Also around the root, for a node that asks it; only the hung node is missing."""
+    """Only the hung node is missing."""
     lab.kill(hung, signal.SIGSTOP)
     try:
         found = ping(lab, 31)

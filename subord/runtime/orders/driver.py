@@ -9,7 +9,7 @@ once.
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, suppress
 from math import inf
 from secrets import token_bytes
@@ -72,14 +72,23 @@ class _Waiting:
 class OrderDriver:
     """Runs the engine of one node."""
 
-    def __init__(self, node: Node, counters: Counters, readings: Mapping[str, Reading]) -> None:
-        """`readings`: what this node answers, by service; they change nothing and need no agent."""
+    def __init__(
+        self,
+        node: Node,
+        counters: Counters,
+        readings: Mapping[str, Reading],
+        members: Callable[[], Iterable[Position]] = tuple,
+    ) -> None:
+        """`readings`: what this node answers, by service; they change nothing and need no agent. `members`: all that
+        this node remembers."""
         self.called: Called
         """Opens a stream for orders to an address."""
         self._node = node
         self._readings = readings
         self._counters = counters
-        self.engine = Engine(RosterTree(node), {name: Offered() for name in self._readings}, now=trio.current_time())
+        self.engine = Engine(
+            RosterTree(node, members), {name: Offered() for name in self._readings}, now=trio.current_time()
+        )
         self._timer = trio.CancelScope(deadline=inf)
         self._links: dict[Link, OrderLink] = {}
         self._calls: dict[Link, trio.CancelScope] = {}

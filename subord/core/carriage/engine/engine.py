@@ -195,7 +195,7 @@ class Engine:
         targets = order.targets
         cause = BUSY if self._is_full(order) else ("" if _fits(order) else TOO_LARGE)
         if cause:
-            nodes = self._tree.every() if targets is None else targets
+            nodes = self._tree.members() if targets is None else targets
             answer = Answer(targets=nodes, missing=((cause, nodes),), is_resolved=targets is not None)
             self._links.actions.append(Finished(order.tag, answer))
             return
@@ -319,10 +319,10 @@ class Engine:
         """Answer for all targets: those without result get a cause."""
         self._explain(task)
         if task.asker is None:
-            if not task.is_resolved:
-                task.widen(self._tree.every())
-                task.is_resolved = False
-                task.miss(task.remaining, task.lacks or NO_COORDINATOR)
+            if task.is_every and (task.lacks or not task.is_resolved):
+                task.lacks = task.lacks or NO_COORDINATOR
+                task.widen(self._tree.members())
+                task.miss(task.unexplained, task.lacks)
             self._links.actions.append(Finished(task.order.tag, task.answer()))
         else:
             lacks = task.lacks or ("" if task.is_resolved else NO_COORDINATOR)

@@ -42,6 +42,10 @@ class Tree(Protocol):
     def quiet_s(self, now: float) -> float:
         """Since the roster changed."""
 
+    def members(self) -> Ranges:
+        """All members that the node knows of, below it or not; the roster and itself at least. For an answer without
+        coordinator."""
+
     def every(self) -> Ranges:
         """All members that the roster lists, also those that are down, and the node itself."""
 
