@@ -69,7 +69,7 @@ def test_the_commands_of_readme(stock: Make, release: str, user: str, folder: st
     assert "subord" in installed
     assert installed.isdisjoint({"mkdocs", "ansible", "mypy", "pytest", "ruff"})
     if release == "bookworm":
-        some = " tests/cli tests/runtime tests/sealing" if user == "visitor" else ""
+        some = " -n 2 --dist loadgroup tests/cli tests/sealing" if user == "visitor" else ""
         tests = root.typed(f"{TEST} --quick{some}", clone)
         assert tests.returncode == 0, tests.stdout[-3000:]
         assert re.search(r" \d{3,4} passed", tests.stdout.splitlines()[-1])
