@@ -37,7 +37,7 @@ COMMANDS = {
     "errors": "incomplete: ",
     "members": "incomplete: ",
     "status --addresses": f"{SINGLE}.5  position 5",
-    "why": f"{SINGLE}.5  home",
+    "why --addresses": f"{SINGLE}.5  home",
     "events": "joined",
     "key list": "incomplete: ",
     "top --once": "incomplete: ",

@@ -16,6 +16,7 @@ PATH = 64  # positions of one path (section 6)
 ALTERNATES = 16
 HINTS = 8
 ROWS_OF_A_BEAT = 24
+PROVEN_ROWS_OF_A_BEAT = 7  # with key and proof
 NEAR_TARGETS, COMMON_TARGETS = 11, 128  # targets of a prober besides the common list
 PEERS, OTHER_PEERS = 16, 8  # remembered lower positions, and others that have answered
 LIKELY_TARGETS = 2  # lower neighbours that a root probes repeatedly

@@ -57,7 +57,7 @@ def test_the_two_commands() -> None:
     ],
 )
 def test_the_commands_of_readme(stock: Make, release: str, user: str, folder: str) -> None:
-    """The whole demo; with the oldest Python, and without rights, also the first tier of the tests."""
+    """The whole demo; with the oldest Python also the first tier of the tests, without rights a part of it."""
     root = stock(release, user)
     clone = root.clone(folder)
     demo = root.typed(DEMO, clone)
@@ -68,7 +68,8 @@ def test_the_commands_of_readme(stock: Make, release: str, user: str, folder: st
     installed = set(root.typed("ls .venv/bin", clone).stdout.split())
     assert "subord" in installed
     assert installed.isdisjoint({"mkdocs", "ansible", "mypy", "pytest", "ruff"})
-    if user == "visitor":
-        tests = root.typed(f"{TEST} --quick", clone)
+    if release == "bookworm":
+        some = " -n 2 --dist loadgroup tests/cli tests/sealing" if user == "visitor" else ""
+        tests = root.typed(f"{TEST} --quick{some}", clone)
         assert tests.returncode == 0, tests.stdout[-3000:]
-        assert re.search(r" \d{4} passed", tests.stdout.splitlines()[-1])
+        assert re.search(r" \d{3,4} passed", tests.stdout.splitlines()[-1])

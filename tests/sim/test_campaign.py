@@ -87,6 +87,8 @@ def test_seeds_that_failed_once_hold(seed: int, what_failed: str) -> None:
         (1060, "S4: a late message of a host that was replaced pinned its key beside an edge to the present one"),
         (599, "L1: with two new key rings each proposal of a root went under the key that the other root lacks"),
         (1408, "L7: the same"),
+        (2644, "S2: an acceptance with a flipped bit was to be believed where no key is pinned"),
+        (3857, "L7: the bound counted 24 rows of a beat, of which 7 fit with a proof"),
     ],
 )
 def test_seeds_that_failed_by_the_harder_checkers_hold(seed: int, what_was_wrong: str) -> None:

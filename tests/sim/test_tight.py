@@ -29,6 +29,7 @@ BEGIN = Start(
     is_dense=True,
     is_seeded=False,
     is_announced=False,
+    is_proven=False,
     struck=2,
     elsewhere_s=None,
     guests=0,

@@ -12,6 +12,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
@@ -312,7 +313,7 @@ def names_of(siege: Siege) -> dict[str, str]:
         "former": siege.former,
         "later": beside[-1],
         "other": next((address for address in beside if cluster.nodes[address].leader == siege.root), beside[0]),
-        "subordinate": next(iter(cluster.subordinates().get(siege.liar, ())), siege.liar),
+        "subordinate": min(cluster.subordinates().get(siege.liar, ()), key=ip_address, default=siege.liar),
     }
 
 

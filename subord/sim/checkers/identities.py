@@ -55,15 +55,19 @@ def is_signed(world: World, source: Position, target: Position, message: Propose
 
 
 def counts(world: World, source: Position, target: Position, message: Propose | Accept | Goodbye) -> bool:
-    """Whether the message must be believed, or need not be signed; not one of a host that was replaced."""
+    """Whether the message must be believed, or need not be signed; not one of a host that was replaced.
+
+    A message that shows a key is believed by its proof alone, also where no key is pinned.
+    """
     identities = world.identities
     if not identities.has_identity(target):
         return True
     pinned = identities.pins_of(target).key_of(source)
-    if not (pinned or identities.strict):
+    is_free = not (pinned or identities.strict)
+    if is_free and not message.key:
         return True
     content = _of_message(world, source, target, message)
-    return message.key == pinned and identities.is_proof(message.key, content, message.proof)
+    return (is_free or message.key == pinned) and identities.is_proof(message.key, content, message.proof)
 
 
 class UnsignedChangesNothing(Checker):

@@ -48,6 +48,7 @@ class Start(msgspec.Struct, frozen=True, kw_only=True):
     is_dense: bool
     is_seeded: bool  # a seed lives
     is_announced: bool  # roots announce themselves
+    is_proven: bool  # nodes have identities, so fewer rows fit in a beat
     struck: int  # without the right root, or not below their computed leader, although it lives
     elsewhere_s: float | None  # the longest time that one of these has had another place in the right tree
     guests: int  # their computed leader does not live
@@ -91,7 +92,8 @@ class Bounds(msgspec.Struct, frozen=True, kw_only=True):
             attach_s += poll_s  # two roots meet at the next announcement
         if limits.guest_places(settings) == 1:
             attach_s += CHAIN_ANSWERS * timing.answer_s * start.guests
-        batches = ceil(start.nodes / limits.ROWS_OF_A_BEAT) + start.levels
+        rows = limits.PROVEN_ROWS_OF_A_BEAT if start.is_proven else limits.ROWS_OF_A_BEAT
+        batches = ceil(start.nodes / rows) + start.levels
         report_s = batches * (timing.report_s + timing.answer_s)
         home_s = 0.0
         if start.elsewhere_s is not None:  # a rest is as long as all rests before it, and one more
@@ -185,6 +187,7 @@ class Watch:
             is_dense=living[-1] - len(living) <= min(DENSE_HOLES_MAX, DENSE_SHARE * len(living)),
             is_seeded=not set(world.seeds).isdisjoint(living),
             is_announced=world.multicast,
+            is_proven=world.identities.are_on,
             struck=len(astray | away | unknown),
             elsewhere_s=max((world.clock(p) - world.nodes[p].placed_at for p in away - astray), default=None),
             guests=len(living) - 1 - len(homes),
