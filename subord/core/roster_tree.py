@@ -1,32 +1,34 @@
 """The tree as the roster of a node shows it to the engine of orders.
 
-Inputs are the roster, the leader and the phase of a node; outputs are those of tree.Tree. `split` looks up single
-positions, or passes over all rows, whichever is less.
+Inputs are the roster, the leader and the phase of a node, and its register of members; outputs are those of
+tree.Tree. `split` looks up single positions, or passes over all rows, whichever is less.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping
 
-from subord.core.carriage.engine.causes import DOWN, MOVED, UNKNOWN
-from subord.core.carriage.engine.ranges import Ranges
+from subord.core.carriage.engine.causes import DOWN, LEFT, MOVED, UNKNOWN
+from subord.core.carriage.engine.ranges import NONE, Ranges
 from subord.core.carriage.engine.tree import Split
 from subord.core.claims import Claim
+from subord.core.members.register import Register, State
 from subord.core.node import Node
 from subord.core.state.states import Phase
 from subord.core.view import Incarnation, Position
 
+REMEMBERED = {State.UP: MOVED, State.DOWN: DOWN, State.LEFT: LEFT}
 AGE_S_STEP = 1.0  # ages of rows come in whole seconds
 LEVELS_MAX = 128  # rows that cross may name each other as leaders
 
 
 class RosterTree:
-    """Reads one node, which may change between two calls. `members`: those that it remembers, also above it."""
+    """Reads one node, which may change between two calls. `register`: the members that it remembers."""
 
-    def __init__(self, node: Node, members: Callable[[], Iterable[Position]] = tuple) -> None:
+    def __init__(self, node: Node, register: Register | None = None) -> None:
         self._node = node
-        self._members = members
+        self._register = register
 
     @property
     def position(self) -> Position:
@@ -52,41 +54,47 @@ class RosterTree:
     def quiet_s(self, now: float) -> float:
         return now - self._node.roster.changed_at
 
-    def members(self) -> Ranges:
-        return self.every() | Ranges.of(self._members())
-
     def every(self) -> Ranges:
-        return Ranges.of((self.position, *self._node.roster.rows))
+        return Ranges.of((self.position, *self._node.roster.rows)) | self._remembered(State.UP, State.DOWN)
+
+    def _remembered(self, *states: State) -> Ranges:
+        runs = () if self._register is None else self._register.runs
+        return Ranges.of_pairs((run.first, run.last) for run in runs if run.record.state in states)
 
     def split(self, targets: Ranges) -> Split:
         rows = self._node.roster.rows
-        few = len(targets) <= len(rows)
-        if few:
-            found = [(each, rows.get(each)) for each in targets]
+        if len(targets) <= len(rows):
+            found = [(each, rows[each]) for each in targets if each in rows]
         else:
             found = [(each, row) for each, row in rows.items() if each in targets]
         below, absent = defaultdict[Position, list[Position]](list), defaultdict[str, list[Position]](list)
         for position, row in found:
             if position != self.position:
                 cause = self._absence(row)
-                (absent[cause] if cause or row is None else below[row[0]]).append(position)
-        split = {cause: Ranges.of(nodes) for cause, nodes in absent.items()}
-        own = self.position in targets
-        if not few:
-            listed = Ranges.of((self.position, *(each for each, _ in found)))
-            unlisted = targets - listed
-            if unlisted:
-                split[UNKNOWN] = unlisted
-        return Split(own, {via: Ranges.of(nodes) for via, nodes in below.items()}, split)
+                (absent[cause] if cause else below[row[0]]).append(position)
+        unlisted = targets - Ranges.of((self.position, *(each for each, _ in found)))
+        split = self._unlisted(unlisted) if unlisted else {}
+        for cause, nodes in absent.items():
+            split[cause] = split.get(cause, NONE) | Ranges.of(nodes)
+        return Split(self.position in targets, {via: Ranges.of(nodes) for via, nodes in below.items()}, split)
 
-    def _absence(self, row: tuple[Position, Claim] | None) -> str:
-        """Why a target cannot be asked; "": it can."""
-        if row is None:
-            return UNKNOWN
+    def _absence(self, row: tuple[Position, Claim]) -> str:
+        """Why a node of the roster cannot be asked; "": it can."""
         via, claim = row
         if claim.change.missing:
             return DOWN
         return "" if via in self._node.downlink.slots.taken else MOVED
+
+    def _unlisted(self, nodes: Ranges) -> dict[str, Ranges]:
+        """Why nodes cannot be asked that the roster does not list. A member that is up is on its way, or cut off."""
+        split: dict[str, Ranges] = {}
+        for state, cause in REMEMBERED.items():
+            found = nodes & self._remembered(state)
+            if found:
+                split[cause], nodes = found, nodes - found
+        if nodes:
+            split[UNKNOWN] = nodes
+        return split
 
     def split_below(self, top: Position, targets: Ranges) -> Mapping[Position, Ranges]:
         rows = self._node.roster.rows

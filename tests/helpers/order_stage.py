@@ -69,9 +69,6 @@ class StageTree:
     def quiet_s(self, now: float) -> float:
         return now - self._stage.changed_at
 
-    def members(self) -> Ranges:
-        return self.every()
-
     def every(self) -> Ranges:
         return Ranges.of(each for each in self._stage.leaders if self._via(each) or each == self.position)
 

@@ -104,10 +104,6 @@ class Membership:
         """Number of changes of the register, the documents, and the pins."""
         return tuple(self.exchange.changes.get(name, 0) for name in (REGISTER, DOCUMENTS, KEYS))
 
-    def positions(self) -> list[Position]:
-        """The members, also those that are down."""
-        return self.register.positions(State.UP, State.DOWN)
-
     @property
     def deadline(self) -> float:
         """When to `look` though the roster has not changed."""

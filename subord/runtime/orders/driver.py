@@ -9,7 +9,7 @@ once.
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, suppress
 from math import inf
 from secrets import token_bytes
@@ -46,6 +46,7 @@ from subord.core.carriage.engine.interface import (
     Wakeup,
 )
 from subord.core.carriage.engine.ranges import Ranges
+from subord.core.members.register import Register
 from subord.core.node import Node
 from subord.core.roster_tree import RosterTree
 from subord.core.view import Position
@@ -77,17 +78,17 @@ class OrderDriver:
         node: Node,
         counters: Counters,
         readings: Mapping[str, Reading],
-        members: Callable[[], Iterable[Position]] = tuple,
+        register: Register | None = None,
     ) -> None:
-        """`readings`: what this node answers, by service; they change nothing and need no agent. `members`: all that
-        this node remembers."""
+        """`readings`: what this node answers, by service; they change nothing and need no agent. `register`: the
+        members that this node remembers."""
         self.called: Called
         """Opens a stream for orders to an address."""
         self._node = node
         self._readings = readings
         self._counters = counters
         self.engine = Engine(
-            RosterTree(node, members), {name: Offered() for name in self._readings}, now=trio.current_time()
+            RosterTree(node, register), {name: Offered() for name in self._readings}, now=trio.current_time()
         )
         self._timer = trio.CancelScope(deadline=inf)
         self._links: dict[Link, OrderLink] = {}

@@ -195,7 +195,7 @@ class Engine:
         targets = order.targets
         cause = BUSY if self._is_full(order) else ("" if _fits(order) else TOO_LARGE)
         if cause:
-            nodes = self._tree.members() if targets is None else targets
+            nodes = self._tree.every() if targets is None else targets
             answer = Answer(targets=nodes, missing=((cause, nodes),), is_resolved=targets is not None)
             self._links.actions.append(Finished(order.tag, answer))
             return
@@ -321,7 +321,7 @@ class Engine:
         if task.asker is None:
             if task.is_every and (task.lacks or not task.is_resolved):
                 task.lacks = task.lacks or NO_COORDINATOR
-                task.widen(self._tree.members())
+                task.widen(self._tree.every())
                 task.miss(task.unexplained, task.lacks)
             self._links.actions.append(Finished(task.order.tag, task.answer()))
         else:

@@ -42,12 +42,8 @@ class Tree(Protocol):
     def quiet_s(self, now: float) -> float:
         """Since the roster changed."""
 
-    def members(self) -> Ranges:
-        """All members that the node knows of, below it or not; the roster and itself at least. For an answer without
-        coordinator."""
-
     def every(self) -> Ranges:
-        """All members that the roster lists, also those that are down, and the node itself."""
+        """All members that the node knows of, also those that are down or not below it, and the node itself."""
 
     def split(self, targets: Ranges) -> Split:
         """Where the targets are. It passes over all rows at most once."""

@@ -1,0 +1,51 @@
+"""The tree that the engine of orders reads: the roster of a real node, and the register of members beside it."""
+
+from __future__ import annotations
+
+from small_world import SmallWorld
+
+from subord.core.carriage.engine.ranges import Ranges
+from subord.core.members.register import Record, Register, Run, State
+from subord.core.roster_tree import RosterTree
+
+
+def rested(nodes: int = 7) -> SmallWorld:
+    world = SmallWorld.dense(nodes, 2)
+    world.run(20)
+    return world
+
+
+def split_of(tree: RosterTree, *pairs: tuple[int, int]) -> tuple[bool, dict[int, str], dict[str, str]]:
+    found = tree.split(Ranges.of_pairs(pairs))
+    below = {via: str(nodes) for via, nodes in found.below.items()}
+    return found.own, below, {cause: str(nodes) for cause, nodes in found.absent.items()}
+
+
+def test_targets_are_split_by_the_branches_of_the_root() -> None:
+    tree = RosterTree(rested().nodes[1])
+    assert str(tree.every()) == "1-7"
+    assert split_of(tree, (1, 7)) == (True, {2: "2,4-5", 3: "3,6-7"}, {})
+    assert split_of(tree, (5, 6)) == (False, {2: "5", 3: "6"}, {})
+
+
+def test_what_the_roster_does_not_list_is_known_from_the_register() -> None:
+    """8 was up and is not listed: it is on its way, or cut off; 9 is down, 10 has left, 11 was forgotten."""
+    states = {8: State.UP, 9: State.DOWN, 10: State.LEFT, 11: State.FORGOTTEN}
+    register = Register(250, [Run(each, each, Record(1, state)) for each, state in states.items()])
+    tree = RosterTree(rested().nodes[1], register)
+    assert str(tree.every()) == "1-9"
+    causes = {"moved": "8", "down": "9", "left": "10", "unknown": "11-12"}
+    assert split_of(tree, (1, 12)) == (True, {2: "2,4-5", 3: "3,6-7"}, causes)
+    assert split_of(tree, (9, 9)) == (False, {}, {"down": "9"})
+
+
+def test_a_node_that_vanished_is_down() -> None:
+    world = rested()
+    world.kill(7)
+    world.run_until(lambda: split_of(RosterTree(world.nodes[1]), (7, 7))[2] == {"down": "7"}, within_s=20)
+
+
+def test_a_branch_is_split_by_its_subordinates() -> None:
+    tree = RosterTree(rested(15).nodes[1])
+    found = tree.split_below(2, Ranges.of_pairs([(2, 15)]))
+    assert {via: str(nodes) for via, nodes in found.items()} == {4: "4,8-9", 5: "5,10-11"}
