@@ -22,6 +22,7 @@ from subord.core.node import Node as Core
 from subord.core.settings import Settings
 from subord.runtime.counters import Counters
 from subord.runtime.frames import Frames, frame
+from subord.runtime.net import edge_ends
 from subord.runtime.net import streams as module
 from subord.runtime.net.carrier import Carrier
 from subord.runtime.net.peer_query import AskFailure, Question
@@ -332,7 +333,7 @@ async def test_a_signed_ring_goes_up_and_down(cluster: Cluster) -> None:
     assert a.ring.primary == TWO
     assert ends == []
     assert await c.ask(a) == b"status of 127.0.0.1"
-    assert not a.streams._ring_receivers, "no text to peers that carry"
+    assert not a.streams._ends._ring_receivers, "no text to peers that carry"
 
 
 async def test_a_peer_that_comes_later_gets_the_signed_ring(cluster: Cluster) -> None:
@@ -370,11 +371,11 @@ async def test_a_peer_with_a_removed_key_connects_again(cluster: Cluster) -> Non
 
 
 async def test_peers_of_older_releases_get_rings_as_text(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "DOCUMENTS_S_MAX", 0.1)
+    monkeypatch.setattr(edge_ends, "DOCUMENTS_S_MAX", 0.1)
     a, b, old = cluster.open(A, ring(ONE)), cluster.open(B, ring(ONE)), cluster.open(C, ring(ONE), is_old=True)
     cluster.hold(b, old)
     cluster.hold(old, a)
-    await until(lambda: a.streams._ring_receivers and b.streams._ring_receivers, "up and down")
+    await until(lambda: a.streams._ends._ring_receivers and b.streams._ends._ring_receivers, "up and down")
     b.take(install(b.ring, TWO))
     await until(lambda: old.dropped == {"ring_unsigned": 1}, "the older one has it, and would take it")
     assert (a.dropped, b.dropped) == ({}, {})
@@ -395,7 +396,7 @@ async def test_the_end_of_an_edge_is_reported(cluster: Cluster) -> None:
     async with known(a, B, ring(ONE)) as stream:
         await stream.send_all(EDGE)
         await until(lambda: B in a.streams._edges, "the edge is held")
-        assert await Frames(stream).next(module.FRAME_BYTES_MAX) == text_of(ring(ONE)).encode()
+        assert await Frames(stream).next(edge_ends.FRAME_BYTES_MAX) == text_of(ring(ONE)).encode()
         assert a.closed == []
     await until(lambda: a.closed == [B], "its end is reported")
     assert a.dropped == {}
@@ -414,7 +415,7 @@ async def test_a_malformed_ring_ends_the_edge_and_is_counted(cluster: Cluster, s
 async def test_a_frame_too_long_ends_the_edge(cluster: Cluster) -> None:
     a = cluster.open(A, ring(ONE))
     async with known(a, B, ring(ONE)) as stream:
-        await stream.send_all(EDGE + frame(bytes(module.FRAME_BYTES_MAX + 1)))
+        await stream.send_all(EDGE + frame(bytes(edge_ends.FRAME_BYTES_MAX + 1)))
         await until(lambda: a.closed == [B], "the edge has ended")
     assert a.ring == ring(ONE)
 
@@ -424,7 +425,7 @@ async def test_without_a_key_no_ring_is_sent(cluster: Cluster) -> None:
     ended = cluster.hold(b, a)
     await until(lambda: B in a.streams._edges, "the edge is held")
     assert ended == []
-    assert not a.streams._ring_receivers
+    assert not a.streams._ends._ring_receivers
 
 
 # -- identities -----------------------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ import pytest
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 PAGE = (REPOSITORY / "docs" / "services.md").read_text()
-FILE_OF = re.compile(r"`(subord/services/kernel/\w+\.py)`[^\n]*\n\n```python\n(.*?)```", re.DOTALL)
+FILE_OF = re.compile(r"Its `(\w+\.py)`[^\n]*\n\n```python\n(.*?)```", re.DOTALL)
 LINE = 'NAMES: Final = ("ping", "kernel")'
 LINES_MAX = 45
 
@@ -24,10 +24,11 @@ def copy(tmp_path: Path) -> Path:
     """The product with the service of the page: one folder, one line."""
     shutil.copytree(REPOSITORY / "subord", tmp_path / "subord", ignore=shutil.ignore_patterns("__pycache__"))
     files = FILE_OF.findall(PAGE)
-    assert [Path(name).name for name, _ in files] == ["__init__.py", "core.py", "command.py"]
+    folder = tmp_path / "subord" / "services" / "kernel"
+    assert [name for name, _ in files] == ["__init__.py", "core.py", "command.py"]
     for name, text in files:
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_text(text)
+        folder.mkdir(exist_ok=True)
+        (folder / name).write_text(text)
     registry = tmp_path / "subord" / "services" / "__init__.py"
     before = registry.read_text()
     assert f"```python\n{LINE}\n```" in PAGE

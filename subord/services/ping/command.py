@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import argparse
 
-from subord.client.asking_nodes import add_asking_nodes, asked_nodes, shown_coverage
 from subord.client.daemon import Document
 from subord.client.text import count
+from subord.services.asking import add_asking_nodes, asked_nodes, shown_coverage
 
 
 def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
