@@ -198,10 +198,10 @@ async def test_a_frame_without_news_wakes_its_own_edge_alone(joined: Joined) -> 
     joined.open_edge()
     write(joined.subordinate, 1)
     await until(lambda: leader.up == [1], "the edge is open")
-    carrier = leader.streams._carrier
+    carrier = leader.streams._ends._carrier
     assert carrier is not None
     (edge,) = carrier._wakes
-    other = Sender(edge._stream, edge.peer)  # an edge of its own to the carrier
+    other = Sender(edge.stream, edge.peer)  # an edge of its own to the carrier
     carrier._wakes[other] = wake = trio.Event()
     carrier._exchange.opened(edge)
     digests = carrier._exchange.next_frame(edge, trio.current_time())

@@ -1,0 +1,42 @@
+"""The times of orders among real daemons (docs/evaluation/orders.md), from docs/figures/orders.json."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import records
+from build_evaluation import markdown
+
+
+def about() -> str:
+    """The machine and the program."""
+    found = records.read("orders")
+    machine = found["machine"]
+    cores, memory = machine["cores"], round(machine["memory_gib"])
+    return (
+        f"Machine: {cores} cores, {memory} GiB, Linux {machine['kernel']}, Python {machine['python']}, at "
+        f"{found['commit']}.\n"
+    )
+
+
+def table() -> str:
+    """One row for each cluster, place of the request, and state."""
+    rows = [
+        [
+            str(run["nodes"]),
+            str(run["fanout"]),
+            run["asked_at"],
+            run["what"],
+            f"{run['told_least']} of {run['nodes']}",
+            str(run["orders"]),
+            f"{run['p50_s']:.2f}",
+            f"{run['most_s']:.2f}",
+            f"{run['root_cpu_ms_per_order']:.1f}",
+        ]
+        for run in records.read("orders")["runs"]
+    ]
+    head = ["nodes", "p", "asked at", "state", "answered", "orders", "median, s", "longest, s", "CPU of the root, ms"]
+    return markdown(head, rows)
+
+
+PARTS: dict[str, Callable[[], str]] = {"orders-about": about, "orders-table": table}
