@@ -255,6 +255,27 @@ def test_maintain_and_forget_take_sets(capsys: pytest.CaptureFixture[str], monke
 
 
 @pytest.mark.usefixtures("_of_files")
+def test_a_forgotten_node_that_returns_at_once_is_forgotten(capsys: pytest.CaptureFixture[str]) -> None:
+    """The pinned key was all that kept these nodes out, so they are members again before the command looks."""
+    returned: list[str] = []
+
+    async def preparing(call: Call) -> Response:
+        await trio.lowlevel.checkpoint()
+        returned.append(call.query["nodes"])
+        prepared = {"schema_version": 1, "orders": [], "nodes": 2, "addresses": ["10.0.0.2", "10.0.0.3"]}
+        return Response(json.dumps(prepared).encode())
+
+    async def listing(_: object) -> Response:
+        await trio.lowlevel.checkpoint()
+        now = [member(1, leader=None), member(2), member(3)] if returned else SOME
+        return Response(json.dumps({"asked": "10.0.0.1", "complete": True, "note": None, "members": now}).encode())
+
+    with fake_daemon(world().node(7), {"/v1/members": listing}, {"/v1/orders/prepare": preparing}) as path:
+        said = lines(capsys, "forget", "@members:gone,node03", "--reason", "x", "--socket", path)
+    assert said == ["2 nodes forgotten: node[02-03]"]
+
+
+@pytest.mark.usefixtures("_of_files")
 def test_forms_of_a_set(capsys: pytest.CaptureFixture[str]) -> None:
     with fake_daemon(world().node(7)) as path:
         words = ["nodeset", "@front", "ten", "--socket", path]

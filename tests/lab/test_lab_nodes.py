@@ -81,7 +81,7 @@ def test_kill_and_start(lab):
         lab.start(5)
     lab.wait(lambda cluster: cluster.nodes["10.0.0.5"].place == "home", timeout_s=20)
     lab.kill(4, signal.SIGTERM)
-    lab.wait(lambda cluster: not cluster.nodes["10.0.0.4"].alive, timeout_s=20)
+    lab.wait(lambda cluster: cluster.nodes["10.0.0.4"].exited, timeout_s=20)
     info = {node["position"]: node for node in lab.client.ask("info")["nodes"]}
     assert info[4]["exit_code"] == -signal.SIGTERM
     assert info[4]["pid"] is None

@@ -175,6 +175,7 @@ class Controller:
             )
 
     def _do_info(self) -> Message:
+        self._zygotes.receive_exits()
         return {
             "controller": os.getpid(),
             "keeper": os.getppid(),

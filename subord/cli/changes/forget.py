@@ -70,11 +70,13 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _is_done(path: str, nodes: set[str]) -> bool:
-    """Whether the nodes are on the list no more, within WAIT_S."""
+    """Whether none of these nodes is listed as down any more, within WAIT_S. One that was only kept out by the key
+    that is now pinned no longer may be a member again before this looks.
+    """
     until = time.monotonic() + WAIT_S
     while True:
         found: Document = ask(path, "/v1/members")
-        if not nodes & {each["address"] for each in found["members"]}:
+        if not nodes & {each["address"] for each in found["members"] if each["standing"] in DOWN}:
             return True
         if time.monotonic() >= until:
             return False
