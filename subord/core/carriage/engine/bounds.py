@@ -63,6 +63,12 @@ DIRECT_ACK_ROUND_TRIPS: Final = 10
 """The same over a stream of its own, which must open first."""
 GIVE_UP_S: Final = 0.6
 """A hung node is missing after this, if all others have answered."""
+SLOW_HALF_S: Final = 3.0
+SLOW_S_MAX: Final = 0.5
+SLOW_ACKS: Final = 2.0
+SLOW_GIVE_UPS: Final = 4.0
+"""With acknowledgements that took longer lately, or a node that is called late itself, ACK_S_MIN and GIVE_UP_S grow:
+to so many times the longest of these delays, which halves each SLOW_HALF_S."""
 CHECK_S: Final = 0.5
 CHECK_S_MAX: Final = 5.0
 """Until the first look whether a node still works at an order; each further pause is twice the last, up to this."""

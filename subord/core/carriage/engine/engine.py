@@ -119,7 +119,8 @@ class Engine:
                 assert_never(event)
 
     def _wake(self, now: float) -> None:
-        """Do what is due."""
+        """Do what is due. What comes late may wait behind other input of this node, so it may not be overdue."""
+        self._asking.slowness.note(now - self._due.deadline, now)
         self._acting.expire(now)
         while (due := self._due.take(now)) is not None:
             owner, name = due
