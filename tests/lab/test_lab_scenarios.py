@@ -91,6 +91,7 @@ def test_the_list_of_shipped_files_is_whole():
         "level_boundaries",
         "malformed_and_oversized",
         "one_way_loss",
+        "orders_around_faults",
         "partition_and_merge",
         "partition_halves",
         "restart_fast",
