@@ -92,6 +92,7 @@ def test_the_list_of_shipped_files_is_whole():
         "malformed_and_oversized",
         "one_way_loss",
         "orders_around_faults",
+        "orders_partition_and_load",
         "partition_and_merge",
         "partition_halves",
         "restart_fast",

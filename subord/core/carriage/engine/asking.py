@@ -89,7 +89,7 @@ class Asking:
             self._links.call(link, body)
         else:
             self._links.send(link, body)
-        self._due.plan(pending, "look_at", now + self.slowness.ack_s(link.ack_s, now))
+        self._due.plan(pending, "look_at", now + self.slowness.ack_s(link.ack_s, pending.peer, now))
         return True
 
     def _call(self, pending: Pending, now: float) -> None:
@@ -139,6 +139,7 @@ class Asking:
             pending.link.measure(now - pending.asked_at)
             self.slowness.note(now - pending.asked_at, now)
         pending.is_heard = pending.is_known = True
+        self.slowness.settle(pending.number)
         if pending.is_open:
             pending.stage = Stage.ASKED
             self._due.plan(pending, "look_at", now + pending.pause_s)
@@ -160,6 +161,7 @@ class Asking:
     def on_told(self, pending: Pending, told: Told, now: float) -> None:
         """Results of targets, and causes of others."""
         pending.is_heard = pending.is_known = True
+        self.slowness.settle(pending.number)
         task = pending.task
         for result, flat in told.groups:
             nodes = self._counted(pending, Ranges.unflat(flat))
@@ -224,7 +226,8 @@ class Asking:
             pending.is_heard, pending.asked_at = False, now
             pending.pause_s = min(2 * pending.pause_s, bounds.CHECK_S_MAX)
         is_doubted = pending.stage is Stage.DOUBTED
-        pause_s = self.slowness.give_up_s(now) if is_doubted else self.slowness.ack_s(link.ack_s, now)
+        slowness, peer = self.slowness, pending.peer
+        pause_s = slowness.give_up_s(peer, now) if is_doubted else slowness.ack_s(link.ack_s, peer, now)
         if pending.asked_at + pause_s > now:
             self._due.plan(pending, "look_at", pending.asked_at + pause_s)
         elif is_doubted:
@@ -238,7 +241,10 @@ class Asking:
         pending.stage = Stage.DOUBTED
         is_target = pending.peer in self._rest(pending)
         if is_target and not pending.climbs:
-            self._due.plan(pending, "look_at", max(now, pending.asked_at + self.slowness.give_up_s(now)))
+            self.slowness.doubt(pending.number, pending.peer)
+            self._due.plan(
+                pending, "look_at", max(now, pending.asked_at + self.slowness.give_up_s(pending.peer, now))
+            )
         else:
             self._end(pending)
             self._release(pending, now)
@@ -289,6 +295,7 @@ class Asking:
     def _end(self, pending: Pending) -> None:
         """Nothing is waited for any more."""
         pending.stage = Stage.OVER
+        self.slowness.settle(pending.number)
         self._due.plan(pending, "look_at", inf)
 
     def _release(self, pending: Pending, now: float) -> None:
