@@ -78,7 +78,7 @@ def test_every_shipped_file_is_a_scenario_that_says_where_it_comes_from(file, mo
     script = definition.read(file.read_text())
     netlab("scenarios.runner").check(script, rootless=False)
     assert script.about
-    assert isinstance(script.steps[-1], definition.Expect)
+    assert isinstance(script.steps[-1], definition.Expect | definition.Answered)
     assert definition.read(written.write(script)) == script
 
 
