@@ -46,6 +46,7 @@ class AskingNode(NodeApi):
         super().__init__(world, position, tracker)
         self.counters = Counters()
         self.counters.problems = self._recent(position)
+        self.orders = self
 
     async def ask(self, address: str, question: Question, timeout_s: float) -> bytes | AskFailure:  # noqa: ARG002
         position = SETTINGS.network.position_of(address)
@@ -53,10 +54,6 @@ class AskingNode(NodeApi):
             return AskFailure("does not answer")
         await trio.lowlevel.checkpoint()
         return await peer_answers.answer(AskingNode(self._world, position), question)
-
-    @property
-    def orders(self) -> Any:
-        return self
 
     async def order(self, _service: str, _payload: bytes, _targets: Ranges | None, _left_s: float) -> Answer:
         """The problems of all members, asked by the root."""

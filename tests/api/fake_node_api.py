@@ -19,6 +19,7 @@ from subord.core.address.network import Network
 from subord.core.carriage.documents import Documents
 from subord.core.carriage.engine.causes import DOWN, MOVED, NO_COORDINATOR, OLDER, SILENT, UNKNOWN
 from subord.core.carriage.engine.interface import Answer
+from subord.core.carriage.engine.overview import Overview
 from subord.core.carriage.engine.ranges import Ranges
 from subord.core.identity.pins import Pins
 from subord.core.members.membership import Judged, Membership
@@ -181,6 +182,8 @@ class FakeOrders:
     def __init__(self, node: FakeNode) -> None:
         self._node = node
         self.given: list[tuple[str, Ranges | None, float]] = []
+        self.held: list[Overview] = []
+        self.past: list[tuple[Overview, float]] = []
 
     async def order(self, service: str, payload: bytes, targets: Ranges | None, left_s: float) -> Answer:
         self.given.append((service, targets, left_s))
@@ -212,6 +215,15 @@ class FakeOrders:
             missing=tuple((cause, Ranges.of(nodes)) for cause, nodes in sorted(missing.items())),
             is_resolved=branch is None or targets is not None,
         )
+
+    def under_way(self) -> list[Overview]:
+        return self.held
+
+    def ended(self) -> list[tuple[Overview, float]]:
+        return self.past
+
+    def sizes(self) -> dict[str, int]:
+        return {"order_orders": len(self.held), "order_held_bytes": 0}
 
     @property
     def leader_round_trip_s(self) -> float:

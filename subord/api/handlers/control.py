@@ -15,6 +15,7 @@ from subord.api.handlers.targets import member_metrics, targets
 from subord.api.http.server import App, Handler, Query, Response, document, failure
 from subord.api.models import nodes, trees
 from subord.api.models.fields import JobsDocument, LogDocument, NamesDocument, WhyDocument
+from subord.api.models.orders_under_way import orders
 from subord.api.node_api import AskFailure, NodeApi
 from subord.api.query.peer import ASK_S_MAX, ask
 from subord.api.query.root_query import find_roster
@@ -40,6 +41,7 @@ def control_app(node: NodeApi) -> App:
         "/v1/statements": _telling(lambda _: statements.said(node)),  # of operators, about nodes
         "/v1/changes": partial(changes.changes, node),  # ?since=TOKEN
         "/v1/events": partial(changes.events, node),
+        "/v1/orders": _telling(lambda _: orders(node)),  # to nodes, at this node; by POST: signed ones
         "/sd": partial(targets, node),
         "/metrics/members": partial(member_metrics, node),
     }

@@ -36,6 +36,7 @@ from subord.core.carriage.engine.interface import (
     Wakeup,
 )
 from subord.core.carriage.engine.links import Links, LinkState
+from subord.core.carriage.engine.overview import Ended, Overview, ended_orders, overview
 from subord.core.carriage.engine.ranges import Ranges
 from subord.core.carriage.engine.routing import Routing
 from subord.core.carriage.engine.tags import Tags
@@ -62,6 +63,7 @@ class Engine:
         self._routing = Routing(tree, self._asking, self._acting, self._due)
         self._routing.pass_targets = self._pass_targets
         self._tasks: dict[Task, None] = {}
+        self.ended = ended_orders()
 
     # -- the door -----------------------------------------------------------------------------------------
 
@@ -90,6 +92,10 @@ class Engine:
             "links": len(self._links.of),
             "tags": len(self._acting.tags),
         }
+
+    def under_way(self, now: float) -> list[Overview]:
+        """The orders that this node holds, oldest first."""
+        return [overview(task, now) for task in self._tasks]
 
     def handle(self, event: Event, now: float) -> list[Action]:
         """Take one event; returns what the driver does now, in this order."""
@@ -338,6 +344,7 @@ class Engine:
 
     def _forget(self, task: Task, now: float) -> None:
         task.is_over = True
+        self.ended.append(Ended(overview(task, now), now))
         task.fold.clear()
         if task.asker is not None:
             task.asker.link.held.pop(task.asker.number, None)
