@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from subord.api.models.coverage import CoverageDocument, Covered
 from subord.api.node_api import NodeApi
+from subord.api.query.older_nodes import OlderQuestion
 from subord.api.query.orders import Answered
 
 __all__ = ["Answered", "Service"]
@@ -21,7 +22,7 @@ class Service(NamedTuple):
 
     `answer`: the result of a node for a payload. `document`: the JSON document of the issuer, with its coverage.
     `payload`: the payload of a request (`?payload=TEXT`); raises ValueError with a sentence. `refusal`: why this node
-    asks no other, a sentence; "": it does. `asks_older`: nodes that do not know orders are asked for their status
+    asks no other, a sentence; "": it does. `older`: nodes that do not know orders are asked in their way
     (api/query/older_nodes.py).
     """
 
@@ -29,4 +30,4 @@ class Service(NamedTuple):
     document: Callable[[Answered], CoverageDocument | Covered]
     payload: Callable[[str], bytes] = lambda _: b""
     refusal: Callable[[NodeApi], str] = lambda _: ""
-    asks_older: bool = False
+    older: OlderQuestion | None = None

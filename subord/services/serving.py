@@ -51,7 +51,7 @@ async def _give(node: NodeApi, name: str, query: Query) -> Response:
         payload = wanted.payload(query.get("payload", ""))
     except ValueError as error:
         return failure(400, f"{error}: no node was asked")
-    found = await asked(node, name, budget_s(query), payload=payload, targets=targets, asks_older=wanted.asks_older)
+    found = await asked(node, name, budget_s(query), payload=payload, targets=targets, older=wanted.older)
     return document(wanted.document(found))
 
 

@@ -192,7 +192,8 @@ class FakeOrders:
         known = register.positions(State.UP, State.DOWN)
         wanted = Ranges.of((*world.leaders, *known)) if targets is None else targets
         branch = self._branch()
-        if branch is not None:
+        above = OLDER if world.older.intersection(world.path(self._node.position)[:1]) else NO_COORDINATOR
+        if branch is not None and above is not OLDER:
             await trio.sleep(left_s)
         causes = (
             dict.fromkeys(world.hung, SILENT) | dict.fromkeys(world.gone, DOWN) | dict.fromkeys(world.older, OLDER)
@@ -200,7 +201,7 @@ class FakeOrders:
         causes |= {each: DOWN for each, liveness in world.liveness.items() if liveness is Liveness.MISSING}
         causes |= dict.fromkeys(world.cut_off, MOVED)
         causes |= {each: DOWN if each in known else UNKNOWN for each in wanted if each not in world.leaders}
-        causes |= {each: NO_COORDINATOR for each in wanted if branch is not None and each not in branch}
+        causes |= {each: above for each in wanted if branch is not None and each not in branch}
         told = defaultdict[bytes, list[int]](list)
         missing = defaultdict[str, list[int]](list)
         for each in wanted:

@@ -126,6 +126,22 @@ async def test_nodes_of_an_older_release_are_named_and_not_called_silent() -> No
     assert [(each.version, each.nodes) for each in document.versions] == [(__version__, 10)], "of 9, and of 2"
 
 
+@pytest.mark.parametrize("answers", [True, False])
+async def test_a_root_of_an_older_release_asks_in_its_way(answers: bool) -> None:
+    """It knows all members, and cannot coordinate an order."""
+    world = World()
+    world.older = {1}
+    problem_of_root = report(problem(3, text="lost its leader 10.0.0.99: x"))
+    world.lying[1] = msgspec.json.encode(problem_of_root) if answers else b"{}"
+    document = await found(world, 9)
+    if answers:
+        assert (document.asked, document.complete, document.coverage) == ("10.0.0.1", True, None)
+        assert texts(document) == {"lost its leader 10.0.0.99: x": ("10.0.0.3",)}
+    else:
+        assert (document.asked, document.complete, document.nodes) == ("10.0.0.9", False, 7)
+        assert document.older == tuple(f"10.0.0.{n}" for n in (1, 3, 6, 7))
+
+
 async def test_a_node_of_release_0_2_gets_the_problems_of_a_branch() -> None:
     world = World()
     world.hung, world.older = {5}, {9}

@@ -20,6 +20,7 @@ from subord.api.http.server import Query
 from subord.api.models import nodes
 from subord.api.models.fields import AllKeysDocument, CountedRing, KeysDocument, RotatedDocument, SealDocument
 from subord.api.node_api import NodeApi
+from subord.api.query.older_nodes import OlderQuestion
 from subord.api.query.orders import Answered, asked, branch
 from subord.core.carriage.engine.causes import LEFT, UNKNOWN
 from subord.core.carriage.orders import Order
@@ -30,6 +31,7 @@ from subord.sealing.keys import Keyring, KeyringError, new_key
 from subord.wire.codec import UNREADABLE
 
 SERVICE: Final = "keys"
+OLDER_QUESTION: Final = OlderQuestion("keys", KeysDocument)
 NAMED_MAX = 32  # addresses in one report, of each kind
 CHECK_S = 3.0  # to ask all nodes for their rings before a key is removed
 NO_KEYS = "nothing is sealed here: there is no cluster.key_file"
@@ -52,20 +54,22 @@ async def answer(node: NodeApi, _: bytes) -> bytes:
 
 async def find(node: NodeApi, budget_s: float) -> AllKeysDocument:
     """The rings of the whole cluster, or of the part that answers within `budget_s`."""
-    return document(await asked(node, SERVICE, budget_s, asks_older=True))
+    return document(await asked(node, SERVICE, budget_s, older=OLDER_QUESTION))
 
 
 def document(answered: Answered) -> AllKeysDocument:
     """What the issuer makes of all answers."""
-    note = answered.note
-    fields = {**asdict(fold(_told(answered))), "asked": answered.asked, "coverage": answered.coverage}
+    note, report, coverage = answered.note, answered.report, None
+    if not isinstance(report, KeysDocument):
+        report, coverage = fold(_told(answered)), answered.coverage
+    fields = {**asdict(report), "asked": answered.asked, "coverage": coverage}
     return AllKeysDocument(complete=note is None, note=note, **fields)
 
 
 async def of_branch(node: NodeApi, budget_s: float, *, is_whole: bool) -> KeysDocument:
     """The rings of this node's branch, or as a root those of the whole tree, for a node of release 0.2."""
     targets = None if is_whole else branch(node)
-    return fold(_told(await asked(node, SERVICE, budget_s, targets=targets, asks_older=True)))
+    return fold(_told(await asked(node, SERVICE, budget_s, targets=targets, older=OLDER_QUESTION)))
 
 
 def _told(answered: Answered) -> Iterator[KeysDocument]:

@@ -6,16 +6,12 @@ orders: this node asks its branch by an order. Release 0.4 drops them, and `rota
 
 from __future__ import annotations
 
-from typing import Final
-
 import msgspec
 
 from subord.api.handlers import changes, keys, members, problems
 from subord.api.models import nodes
 from subord.api.node_api import NodeApi, Question
-
-WHOLE_TREE: Final = ("everybody",)
-"""The words of a question to the root: include nodes that are away."""
+from subord.api.query.older_nodes import WHOLE_TREE
 
 
 async def answer(node: NodeApi, question: Question) -> bytes:

@@ -32,6 +32,7 @@ from subord.api.handlers.own_problems import (
 from subord.api.models import nodes
 from subord.api.models.fields import ErrorsDocument, ProblemDocument, ProblemsDocument, VersionDocument
 from subord.api.node_api import NodeApi
+from subord.api.query.older_nodes import OlderQuestion
 from subord.api.query.orders import Answered, asked, branch
 from subord.core.carriage.engine.causes import DOWN, LEFT, MOVED, OLDER, UNKNOWN
 from subord.core.carriage.engine.ranges import NONE, Ranges
@@ -41,6 +42,7 @@ from subord.runtime.problems import loss_of
 __all__ = ["answer", "document", "find", "of_branch"]
 
 SERVICE: Final = "errors"
+OLDER_QUESTION: Final = OlderQuestion("problems", ProblemsDocument)
 REPORTED_BY_MANY: Final = ("duplicate", "refused", "dropped", "stream", "unlisted")
 VANISHED: Final = ("missing", "gone")
 """Kinds, and what the members call it; their text is the same."""
@@ -51,14 +53,15 @@ NOT_LISTED: Final = (DOWN, LEFT, UNKNOWN, MOVED)
 
 async def find(node: NodeApi, budget_s: float) -> ErrorsDocument:
     """The problems of the whole cluster, or of the part that answers within `budget_s`."""
-    return document(await asked(node, SERVICE, budget_s, asks_older=True))
+    return document(await asked(node, SERVICE, budget_s, older=OLDER_QUESTION))
 
 
 def document(answered: Answered) -> ErrorsDocument:
     """What the issuer makes of all answers."""
-    node = answered.node
-    found = _document(folded([*_told(answered), _missing(answered)]), answered.asked, answered.note)
-    found = msgspec.structs.replace(found, coverage=answered.coverage, listed=_listed(answered))
+    node, report, coverage = answered.node, answered.report, None
+    if not isinstance(report, ProblemsDocument):
+        report, coverage = _report(answered), answered.coverage
+    found = msgspec.structs.replace(_document(report, answered.asked, answered.note), coverage=coverage)
     shown = without_maintained(found, set(members.maintained_addresses(node)))
     return msgspec.structs.replace(shown, problems=tuple(map(_of_several, shown.problems)))
 
@@ -66,12 +69,15 @@ def document(answered: Answered) -> ErrorsDocument:
 async def of_branch(node: NodeApi, budget_s: float, *, is_whole: bool) -> ProblemsDocument:
     """The report of this node's branch, or as a root that of the whole tree, for a node of release 0.2."""
     targets = None if is_whole else branch(node)
-    answered = await asked(node, SERVICE, budget_s, targets=targets, asks_older=True)
-    found = folded([*_told(answered), _missing(answered)])
-    return msgspec.structs.replace(found, is_whole=is_whole and node.roster().is_root, listed=_listed(answered))
+    answered = await asked(node, SERVICE, budget_s, targets=targets, older=OLDER_QUESTION)
+    return msgspec.structs.replace(_report(answered), is_whole=is_whole and node.roster().is_root)
 
 
 # -- of the answers ---------------------------------------------------------------------------------------------
+
+
+def _report(answered: Answered) -> ProblemsDocument:
+    return msgspec.structs.replace(folded([*_told(answered), _missing(answered)]), listed=_listed(answered))
 
 
 def _told(answered: Answered) -> Iterator[ProblemsDocument]:

@@ -10,12 +10,13 @@ from collections.abc import Mapping
 from itertools import islice
 from typing import Final, NamedTuple
 
+import msgspec
 import trio
 
 from subord.api.models import nodes
 from subord.api.models.coverage import Coverage, MissingDocument
 from subord.api.node_api import NodeApi
-from subord.api.query.older_nodes import OlderNode, statuses
+from subord.api.query.older_nodes import OlderNode, OlderQuestion, report_of_root, statuses
 from subord.core.carriage.engine.causes import OLDER, sentence
 from subord.core.carriage.engine.interface import Answer
 from subord.core.carriage.engine.ranges import Ranges
@@ -26,23 +27,26 @@ NAMED_MAX: Final = 512
 
 
 class Answered(NamedTuple):
-    """What has come of an order. `older`: nodes that are missing as an older release and have told their status."""
+    """What has come of an order. `older`: nodes that are missing as an older release and have told their status.
+    `report`: of a root of an older release, which knows all members, and cannot coordinate an order."""
 
     node: NodeApi
     answer: Answer
     coverage: Coverage
     older: Mapping[Position, OlderNode] = {}
+    report: msgspec.Struct | None = None
 
     @property
     def asked(self) -> str:
         """The address of the node that knows all members: of the root, else of this one."""
         root = nodes.address(self.node.settings, self.node.snapshot().root)
-        return root if root is not None and self.answer.is_resolved else self.node.address
+        is_known = self.answer.is_resolved or self.report is not None
+        return root if root is not None and is_known else self.node.address
 
     @property
     def note(self) -> str | None:
         """Why not all members were asked; None: they were."""
-        if self.answer.is_resolved:
+        if self.answer.is_resolved or self.report is not None:
             return None
         node = self.node
         root = nodes.address(node.settings, node.snapshot().root)
@@ -58,15 +62,21 @@ async def asked(
     *,
     payload: bytes = b"",
     targets: Ranges | None = None,
-    asks_older: bool = False,
+    older: OlderQuestion | None = None,
 ) -> Answered:
-    """Give an order. Takes at most `budget_s`."""
+    """Give an order. Takes at most `budget_s`. `older`: ask also nodes of older releases."""
     began = trio.current_time()
     answer = await node.orders.order(service, payload, targets, budget_s)
     after_s = trio.current_time() - began
-    older = dict(answer.missing).get(OLDER, Ranges()) if asks_older else Ranges()
-    told = await statuses(node, older, budget_s - after_s) if older else {}
-    return Answered(node, answer, covered(node, answer, after_s), told)
+    found = Answered(node, answer, covered(node, answer, after_s))
+    passed_by = dict(answer.missing).get(OLDER)
+    if older is None or not passed_by:
+        return found
+    if targets is None and not answer.is_resolved:
+        report = await report_of_root(node, older, budget_s - after_s)
+        if report is not None:
+            return found._replace(report=report)
+    return found._replace(older=await statuses(node, passed_by, budget_s - after_s))
 
 
 def covered(node: NodeApi, answer: Answer, after_s: float) -> Coverage:

@@ -5,4 +5,4 @@ from __future__ import annotations
 from subord.api.handlers import problems
 from subord.services.contract import Service
 
-SERVICE = Service(problems.answer, problems.document, asks_older=True)
+SERVICE = Service(problems.answer, problems.document, older=problems.OLDER_QUESTION)

@@ -5,4 +5,4 @@ from __future__ import annotations
 from subord.api.handlers import keys
 from subord.services.contract import Service
 
-SERVICE = Service(keys.answer, keys.document, refusal=keys.refusal, asks_older=True)
+SERVICE = Service(keys.answer, keys.document, refusal=keys.refusal, older=keys.OLDER_QUESTION)
