@@ -87,7 +87,9 @@ class Orders(Carried):
             return
         now = self._world.clock(position)
         over = [(tag, until - self._world.now) for tag, until in self._disks.get(position, {}).items()]
-        tree = RosterTree(self._world.nodes[position])
+        members = self._world.members
+        register = None if members is None else members.of[position].register
+        tree = RosterTree(self._world.nodes[position], register)
         self.engines[position] = Engine(tree, SERVICES, over=over, now=now)
         self._wake_at[position] = inf
         if position in self._written:
