@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Protocol
 
-from subord.core.carriage.engine.interface import Answer
-from subord.core.carriage.engine.overview import Overview
+from subord.core.carriage.engine.interface import Answer, Overview
 from subord.core.carriage.engine.ranges import Ranges
 from subord.core.settings import Settings
 from subord.core.view import RosterView, Snapshot, Why

@@ -18,8 +18,7 @@ from subord.config.schema import NodeConfig
 from subord.core.address.network import Network
 from subord.core.carriage.documents import Documents
 from subord.core.carriage.engine.causes import DOWN, MOVED, NO_COORDINATOR, OLDER, SILENT, UNKNOWN
-from subord.core.carriage.engine.interface import Answer
-from subord.core.carriage.engine.overview import Overview
+from subord.core.carriage.engine.interface import Answer, Overview
 from subord.core.carriage.engine.ranges import Ranges
 from subord.core.identity.pins import Pins
 from subord.core.members.membership import Judged, Membership

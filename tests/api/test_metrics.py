@@ -14,7 +14,7 @@ from prometheus_client.samples import Sample
 from subord import __version__
 from subord.api.handlers.web import metrics_app
 from subord.config.schema import NodeConfig
-from subord.core.carriage.engine.overview import Overview
+from subord.core.carriage.engine.interface import Overview
 from subord.core.view import Refusal
 from subord.sealing.identity import Verifier
 from subord.sealing.keys import key_of, keyring_of

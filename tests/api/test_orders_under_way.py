@@ -7,7 +7,7 @@ import json
 from subord.api.handlers.control import control_app
 from subord.api.handlers.web import PUBLIC
 from subord.api.http.server import Response
-from subord.core.carriage.engine.overview import Overview
+from subord.core.carriage.engine.interface import Overview
 from tests.api.fake_node_api import World
 
 

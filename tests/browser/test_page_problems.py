@@ -11,7 +11,7 @@ from chromium import Browser, Keys
 
 from subord.client.folding import folded, in_short
 from subord.core.address.network import Network
-from subord.core.carriage.engine.overview import Overview
+from subord.core.carriage.engine.interface import Overview
 from subord.core.settings import Settings
 from subord.core.view import Liveness, Refusal
 from tests.api.fake_node_api import World

@@ -19,11 +19,11 @@ from subord.core.carriage.engine.interface import (
     Offered,
     Opened,
     Outcome,
+    Overview,
     Role,
     Transmit,
     Wakeup,
 )
-from subord.core.carriage.engine.overview import ENDED_MAX, Overview
 from subord.core.carriage.engine.ranges import Ranges
 
 TAG = b"0123456789abcdef"
@@ -75,17 +75,17 @@ def test_orders_under_way_and_ended_ones_are_shown() -> None:
     assert held == Overview("read", 1, True, 3, 1, 0, 1.0, 3.0)
     engine.handle(Wakeup(), 5.0)
     assert engine.under_way(5.0) == []
-    (ended,) = engine.ended
-    assert (ended.at, ended.order.told, ended.order.missing, ended.order.age_s) == (5.0, 1, 2, 4.0)
+    ((ended, at),) = engine.ended
+    assert (at, ended.told, ended.missing, ended.age_s) == (5.0, 1, 2, 4.0)
 
 
 def test_ended_orders_are_bounded() -> None:
     engine = engine_of()
     opened(engine)
-    for number in range(ENDED_MAX + 3):
+    for number in range(bounds.ENDED_MAX + 3):
         engine.handle(Arrived("link", encode(9, 0, ask(number, service="brew", tag=b"%016d" % number))), 0.0)
-    assert len(engine.ended) == ENDED_MAX
-    assert {(each.order.is_own, each.order.asked) for each in engine.ended} == {(False, 1)}
+    assert len(engine.ended) == bounds.ENDED_MAX
+    assert {(each.is_own, each.asked) for each, _ in engine.ended} == {(False, 1)}
 
 
 def test_a_service_that_is_not_offered_is_named() -> None:

@@ -1,6 +1,6 @@
 """The document of the orders at one node: those under way and the last ones that ended, with their coverage so far.
 
-Input is what the engine of orders holds (core/carriage/engine/overview.py); no other node is asked.
+Input is what the engine of orders holds (core/carriage/engine/interface.py); no other node is asked.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ import msgspec
 
 from subord.api.models.document import Address, Count, Document
 from subord.api.node_api import NodeApi
-from subord.core.carriage.engine.bounds import ORDERS_MAX, SERVICE_CHARS_MAX
-from subord.core.carriage.engine.overview import ENDED_MAX, Overview
+from subord.core.carriage.engine.bounds import ENDED_MAX, ORDERS_MAX, SERVICE_CHARS_MAX
+from subord.core.carriage.engine.interface import Overview
 
 PREFIX: Final = "order_"
 """Of the tables and of the words of dropped input that are those of the engine."""

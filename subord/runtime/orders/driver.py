@@ -40,12 +40,12 @@ from subord.core.carriage.engine.interface import (
     Offered,
     Opened,
     Outcome,
+    Overview,
     Progress,
     Role,
     Transmit,
     Wakeup,
 )
-from subord.core.carriage.engine.overview import Overview
 from subord.core.carriage.engine.ranges import Ranges
 from subord.core.members.register import Register
 from subord.core.node import Node

@@ -6,7 +6,7 @@ give Wakeup. It reads no clock and makes no choice by chance. Invariants: docs/p
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterable
 from math import inf
 from typing import assert_never
@@ -30,13 +30,13 @@ from subord.core.carriage.engine.interface import (
     Noted,
     Opened,
     Outcome,
+    Overview,
     Progress,
     Role,
     Services,
     Wakeup,
 )
 from subord.core.carriage.engine.links import Links, LinkState
-from subord.core.carriage.engine.overview import Ended, Overview, ended_orders, overview
 from subord.core.carriage.engine.ranges import Ranges
 from subord.core.carriage.engine.routing import Routing
 from subord.core.carriage.engine.tags import Tags
@@ -63,7 +63,8 @@ class Engine:
         self._routing = Routing(tree, self._asking, self._acting, self._due)
         self._routing.pass_targets = self._pass_targets
         self._tasks: dict[Task, None] = {}
-        self.ended = ended_orders()
+        self.ended: deque[tuple[Overview, float]] = deque(maxlen=bounds.ENDED_MAX)
+        """The last orders that ended, newest last, and when."""
 
     # -- the door -----------------------------------------------------------------------------------------
 
@@ -96,7 +97,7 @@ class Engine:
 
     def under_way(self, now: float) -> list[Overview]:
         """The orders that this node holds, oldest first."""
-        return [overview(task, now) for task in self._tasks]
+        return [task.overview(now) for task in self._tasks]
 
     def handle(self, event: Event, now: float) -> list[Action]:
         """Take one event; returns what the driver does now, in this order."""
@@ -351,7 +352,7 @@ class Engine:
 
     def _forget(self, task: Task, now: float) -> None:
         task.is_over = True
-        self.ended.append(Ended(overview(task, now), now))
+        self.ended.append((task.overview(now), now))
         task.fold.clear()
         if task.asker is not None:
             task.asker.link.held.pop(task.asker.number, None)
