@@ -111,7 +111,7 @@ function linesOf(found) {
     const ago = typeof agoS === "number" ? ` (last ${duration(agoS)} ago)` : "";
     return { kind, text: `${text}${ago}`, addresses, nodes };
   });
-  lines.push(...silentLines(found, coverage?.missing ?? []));
+  lines.push(...silentLines(found, coverage));
   if (olderNodes) {
     const text = "older release: its problems are not known";
     lines.push({ kind: "older", text, addresses: older, nodes: olderNodes });
@@ -119,10 +119,11 @@ function linesOf(found) {
   return lines;
 }
 
-// The nodes without an answer, by cause.
-function silentLines({ silent = [], silent_nodes: nodes = 0 }, missing) {
+// The nodes without an answer, by cause; a root of an older release tells none.
+function silentLines({ silent = [], silent_nodes: nodes = 0 }, coverage) {
   const unnamed = nodes - silent.length;
-  return missing.flatMap(({ cause, count: all, addresses }) => {
+  if (nodes && !coverage) return [{ kind: "silent", text: "no answer", addresses: silent, nodes }];
+  return (coverage?.missing ?? []).flatMap(({ cause, count: all, addresses }) => {
     const named = addresses.filter((each) => silent.includes(each));
     const more = Math.min(unnamed, all - addresses.length);
     const line = { kind: "silent", text: `no answer (${cause})`, addresses: named, nodes: named.length + more };

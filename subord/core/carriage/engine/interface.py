@@ -72,7 +72,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Overview(NamedTuple):
-    """What an operator may see of an order at a node; the numbers of a passing order are those of the node's own part.
+    """What an operator may see of an order at a node; of a passing one the numbers are those of the node's own part.
 
     `is_own`: a command of this node gave it. `asked` 0: the targets are not known yet. `missing`: with a cause so
     far. `age_s`: since it came to this node.
