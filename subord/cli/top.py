@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
 INTERVAL_S = 2.0
 ERRORS_EVERY_S = 10.0  # all nodes are asked
-TIMEOUT_S = 2.0
-BUDGET_S = 0.8
+TIMEOUT_S = 3.0
+BUDGET_S = 2.0
 LINES_MAX = 60  # where there is no terminal
 DRAW_S = 0.25
 QUIT = "qQ\x04"  # the last is Ctrl-D

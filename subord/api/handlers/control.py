@@ -17,6 +17,7 @@ from subord.api.models import nodes, trees
 from subord.api.models.fields import JobsDocument, LogDocument, NamesDocument, WhyDocument
 from subord.api.models.orders_under_way import orders
 from subord.api.node_api import AskFailure, NodeApi
+from subord.api.query.orders import BUDGET_S
 from subord.api.query.peer import ASK_S_MAX, ask
 from subord.api.query.root_query import find_roster
 from subord.core.members.register import State
@@ -79,8 +80,8 @@ def budget_s(query: Query) -> float:
     try:
         seconds = float(query.get("budget", "")[:32])
     except ValueError:
-        return ASK_S_MAX
-    return min(max(seconds, BUDGET_S_MIN), BUDGET_S_MAX) if seconds > 0 else ASK_S_MAX
+        return BUDGET_S
+    return min(max(seconds, BUDGET_S_MIN), BUDGET_S_MAX) if seconds > 0 else BUDGET_S
 
 
 async def _tree(node: NodeApi, query: Query) -> Response:
