@@ -139,7 +139,7 @@ def test_a_hanging_node_is_named_at_the_root(cluster: dict[int, Started]) -> Non
         cluster[2].tell(signal.SIGCONT)
     for command, answer in answers.items():
         assert answer.exit_code == 0, (command, answer)
-    found = json.loads(answers["errors --json"].text)
+    found = json.loads(answers["errors --json"].text.splitlines()[-1])
     assert (found["nodes"], found["silent"], found["silent_nodes"]) == (NODES - 1, [f"{SINGLE}.2"], 1)
     assert (found["coverage"]["asked"], found["coverage"]["told"]) == (NODES, NODES - 1)
     assert f"{SINGLE}.2: no answer (silent)" in answers["errors"].text
