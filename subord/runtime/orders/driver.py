@@ -47,7 +47,7 @@ from subord.core.carriage.engine.interface import (
     Wakeup,
 )
 from subord.core.carriage.engine.ranges import Ranges
-from subord.core.members.register import Register
+from subord.core.members.membership import Membership
 from subord.core.node import Node
 from subord.core.roster_tree import RosterTree
 from subord.core.view import Position
@@ -79,18 +79,19 @@ class OrderDriver:
         node: Node,
         counters: Counters,
         readings: Mapping[str, Reading],
-        register: Register | None = None,
+        membership: Membership | None = None,
     ) -> None:
-        """`readings`: what this node answers, by service; they change nothing and need no agent. `register`: the
-        members that this node remembers."""
+        """`readings`: what this node answers, by service; they change nothing and need no agent. `membership`:
+        the members that this node remembers."""
         self.called: Called
         """Opens a stream for orders to an address."""
         self._node = node
         self._readings = readings
         self._counters = counters
-        self.engine = Engine(
-            RosterTree(node, register), {name: Offered() for name in self._readings}, now=trio.current_time()
-        )
+        tree = RosterTree(node)
+        if membership is not None:
+            tree = RosterTree(node, membership.register, membership.history.pending)
+        self.engine = Engine(tree, {name: Offered() for name in self._readings}, now=trio.current_time())
         self._timer = trio.CancelScope(deadline=inf)
         self._links: dict[Link, OrderLink] = {}
         self._calls: dict[Link, trio.CancelScope] = {}
