@@ -10,11 +10,13 @@ from trio.testing import MockClock
 
 from subord.api.handlers import keys, peer_answers
 from subord.api.handlers.control import control_changes
+from subord.api.http.server import Response
 from subord.api.models.fields import KeysDocument
 from subord.api.node_api import Question
 from subord.core.members.membership import REGISTER
 from subord.core.members.register import Record, Run, State
 from subord.sealing.keys import key_of, keyring_of
+from subord.services.serving import service_app
 from tests.api.fake_node_api import World, key_ring_of
 from tests.api.ordering import given, order, prepared, signed_body
 
@@ -143,6 +145,14 @@ async def test_what_cannot_be_done_changes_nothing(
     assert status == 409
     assert document["error"].startswith(error)
     assert document["error"].endswith("nothing was changed")
+
+
+async def test_without_keys_no_node_is_asked() -> None:
+    node = World().node(1)
+    response = await service_app(node)["/v1/keys"]({})
+    assert isinstance(response, Response)
+    assert (response.status, msgspec.json.decode(response.body)) == (409, {"error": keys.NO_KEYS})
+    assert node.orders.given == []
 
 
 async def test_without_keys_nothing_is_prepared() -> None:

@@ -23,8 +23,8 @@ from subord.core.carriage.engine.ranges import Ranges
 from subord.core.view import Position
 
 BUDGET_S: Final = 2.0
-"""Of an order without a time of its own. Without hung nodes it ends much earlier; while the root hangs, the nodes that
-stand in for it take more than a second."""
+"""Of an order without a time of its own. Without hung nodes it ends much earlier; nodes that stand in for a hung root
+take more than a second."""
 NAMED_MAX: Final = 512
 """Addresses of one cause; `count` counts all."""
 
