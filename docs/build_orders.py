@@ -1,4 +1,5 @@
-"""The times of orders among real daemons (docs/evaluation/orders.md), from docs/figures/orders.json and errors.json."""
+"""The times of orders among real daemons (docs/evaluation/orders.md), from docs/figures/orders.json and
+errors.json."""
 
 from __future__ import annotations
 

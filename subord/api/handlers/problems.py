@@ -35,7 +35,8 @@ from subord.api.node_api import NodeApi
 from subord.api.query.older_nodes import OlderQuestion
 from subord.api.query.orders import Answered, asked, branch
 from subord.core.carriage.engine.causes import DOWN, LEFT, MOVED, OLDER, UNKNOWN
-from subord.core.carriage.engine.ranges import NONE, Ranges
+from subord.core.carriage.engine.ranges import Ranges
+from subord.core.members.listing import has_ended
 from subord.core.members.register import State
 from subord.runtime.problems import loss_of
 
@@ -116,20 +117,15 @@ def _missing(answered: Answered) -> ProblemsDocument:
 
     The register of the issuer has what is known of a node while no coordinator answers, too.
     """
-    node, causes = answered.node, dict(answered.answer.missing)
-    older = causes.pop(OLDER, NONE)
-    register = node.tracker.membership.register
-    gone, silent, vanished = list[int](), list[int](), list[int]()
-    for cause, positions in causes.items():
-        for position in positions:
+    node, register = answered.node, answered.node.tracker.membership.register
+    gone, vanished, older, silent = list[int](), list[int](), list[int](), list[int]()
+    by_cause = {DOWN: vanished, OLDER: older}
+    for cause, positions in answered.answer.missing:
+        for position in () if cause in (LEFT, UNKNOWN) else positions:
             record = register.at(position)
-            state = None if record is None else record.state
-            if state in (State.LEFT, State.FORGOTTEN) or cause in (LEFT, UNKNOWN):
-                continue
-            if state is State.DOWN:
-                gone.append(position)
-            else:
-                (vanished if cause == DOWN else silent).append(position)
+            if not has_ended(record):
+                is_gone = record is not None and record.state is State.DOWN
+                (gone if is_gone else by_cause.get(cause, silent)).append(position)
     named = nodes.addresses(node.settings, islice(sorted(silent), NAMED_MAX))
     problems = (
         (kind, nodes.addresses(node.settings, sorted(each)))
@@ -140,7 +136,7 @@ def _missing(answered: Answered) -> ProblemsDocument:
         problems=tuple(_problem(kind, DOWN_TEXT, *addresses) for kind, addresses in problems if addresses),
         silent=named,
         silent_nodes=len(silent),
-        older=nodes.addresses(node.settings, islice(older, NAMED_MAX)),
+        older=nodes.addresses(node.settings, islice(sorted(older), NAMED_MAX)),
         older_nodes=len(older),
     )
 
