@@ -63,12 +63,15 @@ async def test_only_a_silent_node_counts_and_not_those_below(world: World, how: 
     assert sum(ring.nodes for ring in found.rings) == 10
 
 
-async def test_nodes_that_are_down_are_not_waited_for(world: World) -> None:
+async def test_nodes_that_are_down_for_a_minute_are_not_waited_for(world: World) -> None:
     node = world.node(1)
-    node.tracker.spread(REGISTER, [Run(5, 5, Record(1, State.DOWN, 1000, 2))])
-    world.gone = {4, 5}
+    now_ms = node.tracker.wall_ms
+    since = {5: now_ms - 61_000, 6: now_ms - 50_000}
+    runs = [Run(each, each, Record(1, State.DOWN, at_ms, 2)) for each, at_ms in since.items()]
+    node.tracker.spread(REGISTER, [*runs, Run(7, 7, Record(1, State.LEFT, now_ms, 2))])
+    world.gone = {4, 5, 6, 7}
     found = await keys.find(node, BUDGET_S)
-    assert (found.silent, found.silent_nodes) == (("10.0.0.4",), 1)
+    assert (found.silent, found.silent_nodes) == (("10.0.0.4", "10.0.0.6"), 2)
 
 
 async def test_nodes_of_an_older_release_tell_their_rings_one_by_one(world: World, tmp_path: Path) -> None:

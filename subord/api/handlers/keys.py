@@ -24,6 +24,7 @@ from subord.api.query.older_nodes import OlderQuestion
 from subord.api.query.orders import Answered, asked, branch
 from subord.core.carriage.engine.causes import LEFT, UNKNOWN
 from subord.core.carriage.orders import Order
+from subord.core.members.listing import has_ended
 from subord.core.members.register import State
 from subord.core.view import Position
 from subord.sealing import rotation
@@ -36,8 +37,6 @@ NAMED_MAX = 32  # addresses in one report, of each kind
 CHECK_S = 3.0  # to ask all nodes for their rings before a key is removed
 NO_KEYS = "nothing is sealed here: there is no cluster.key_file"
 OLDER = "the daemon is newer than this command: operators sign changes of keys now; use `subord key` of its release"
-AWAY: Final = (State.DOWN, State.LEFT, State.FORGOTTEN)
-"""Such nodes read the ring when they come back; others without an answer may depend on an old one."""
 
 
 def refusal(node: NodeApi) -> str:
@@ -109,8 +108,11 @@ def _of(own: SealDocument, count: int, addresses: tuple[str, ...]) -> KeysDocume
 
 
 def _is_away(node: NodeApi, position: Position) -> bool:
+    """Whether a node is not expected to answer: it left, or is down, and not only for a moment."""
     record = node.tracker.membership.register.at(position)
-    return record is not None and record.state in AWAY
+    if record is None or record.state is not State.DOWN:
+        return has_ended(record)
+    return node.tracker.wall_ms - record.since_ms >= node.settings.timing.missing_keep_s * 1000
 
 
 def fold(reports: Iterable[KeysDocument]) -> KeysDocument:
