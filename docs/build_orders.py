@@ -1,4 +1,5 @@
-"""The times of orders among real daemons (docs/evaluation/orders.md), from docs/figures/orders.json."""
+"""The times of orders among real daemons (docs/evaluation/orders.md), from docs/figures/orders.json and
+errors.json."""
 
 from __future__ import annotations
 
@@ -8,15 +9,35 @@ import records
 from build_evaluation import markdown
 
 
-def about() -> str:
+def about(name: str) -> str:
     """The machine and the program."""
-    found = records.read("orders")
+    found = records.read(name)
     machine = found["machine"]
     cores, memory = machine["cores"], round(machine["memory_gib"])
     return (
         f"Machine: {cores} cores, {memory} GiB, Linux {machine['kernel']}, Python {machine['python']}, at "
         f"{found['commit']}.\n"
     )
+
+
+def errors() -> str:
+    """The same for `subord errors`, of this release and of the last."""
+    rows = [
+        [
+            str(run["nodes"]),
+            str(run["fanout"]),
+            run["asked_at"],
+            run["what"],
+            "0.2.0's way" if run.get("before") else "order",
+            f"{run['told_least']} of {run['nodes']}",
+            f"{run['p50_s']:.2f}",
+            f"{run['most_s']:.2f}",
+            f"{run['root_cpu_ms_per_order']:.1f}",
+        ]
+        for run in records.read("errors")["runs"]
+    ]
+    head = ["nodes", "p", "asked at", "state", "by", "answered", "median, s", "longest, s", "CPU of the root, ms"]
+    return markdown(head, rows)
 
 
 def table() -> str:
@@ -39,4 +60,9 @@ def table() -> str:
     return markdown(head, rows)
 
 
-PARTS: dict[str, Callable[[], str]] = {"orders-about": about, "orders-table": table}
+PARTS: dict[str, Callable[[], str]] = {
+    "orders-about": lambda: about("orders"),
+    "orders-table": table,
+    "errors-about": lambda: about("errors"),
+    "errors-table": errors,
+}

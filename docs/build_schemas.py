@@ -14,7 +14,7 @@ from typing import Any, Literal
 import msgspec
 
 from subord import SCHEMA_VERSION
-from subord.api.models import coverage, document, fields, members, operators, orders
+from subord.api.models import coverage, document, fields, members, operators, orders, orders_under_way
 from subord.cli import position, speedup
 from subord.config.load import dotted, load
 
@@ -209,7 +209,8 @@ OTHERS: dict[str, tuple[Any, str]] = {
     "ping-asked": (coverage.PingDocument, "/v1/ping"),
     "statements": (orders.StatementsDocument, "/v1/statements"),
     "orders-prepared": (orders.PreparedDocument, "/v1/orders/prepare"),
-    "orders": (orders.JudgedDocument, "/v1/orders"),
+    "orders": (orders.JudgedDocument, "POST /v1/orders"),
+    "orders-under-way": (orders_under_way.OrdersDocument, "/v1/orders"),
 }
 """Answers of the HTTP API that no command prints."""
 

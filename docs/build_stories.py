@@ -74,6 +74,7 @@ class NodeApi:
         self.peers = PeerIdentities()
         self.performance = SimpleNamespace(jobs_per_hour=12.0)
         self.log = SimpleNamespace(counts={"written": 1})
+        self.orders: Any = SimpleNamespace(under_way=list)
 
     @property
     def started_mono(self) -> float:

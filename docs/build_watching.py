@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -26,8 +27,11 @@ from subord.api.node_api import AskFailure, Question
 from subord.client import drawing, missing_nodes, problem_lines
 from subord.client.change_line import change_line
 from subord.client.folding import folded
+from subord.core.carriage.engine.interface import Answer
+from subord.core.carriage.engine.ranges import Ranges
 from subord.core.events import FAILURES, LeaderLost
 from subord.core.messages import Propose, Terms, Wish
+from subord.core.roster_tree import RosterTree
 from subord.core.view import Position
 from subord.runtime.counters import Counters
 from subord.runtime.problems import RecentProblems, of_loss
@@ -42,6 +46,7 @@ class AskingNode(NodeApi):
         super().__init__(world, position, tracker)
         self.counters = Counters()
         self.counters.problems = self._recent(position)
+        self.orders = self
 
     async def ask(self, address: str, question: Question, timeout_s: float) -> bytes | AskFailure:  # noqa: ARG002
         position = SETTINGS.network.position_of(address)
@@ -49,6 +54,19 @@ class AskingNode(NodeApi):
             return AskFailure("does not answer")
         await trio.lowlevel.checkpoint()
         return await peer_answers.answer(AskingNode(self._world, position), question)
+
+    async def order(self, _service: str, _payload: bytes, _targets: Ranges | None, _left_s: float) -> Answer:
+        """The problems of all members, asked by the root."""
+        tree = RosterTree(self._node, self.tracker.membership.register)
+        split = tree.split(tree.every())
+        told = defaultdict[bytes, list[Position]](list)
+        for position in (tree.position, *(each for below in split.below.values() for each in below)):
+            told[await problems.answer(AskingNode(self._world, position), b"")].append(position)
+        return Answer(
+            targets=tree.every(),
+            groups=tuple((result, Ranges.of(positions)) for result, positions in told.items()),
+            missing=tuple(split.absent.items()),
+        )
 
     def _recent(self, position: Position) -> RecentProblems:
         at = self._world.now

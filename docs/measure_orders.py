@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
-"""Measures orders among real, sealed daemons: `ping` of all nodes, also around a node that hangs, for
+"""Measures orders among real, sealed daemons: `ping` and `errors` of all nodes, also around a node that hangs, for
 docs/evaluation/orders.md.
 
     .venv/bin/python docs/measure_orders.py --repeat 20 --json docs/figures/orders.json
     .venv/bin/python docs/measure_orders.py --nodes 100 --fanout 8 --repeat 5
+    .venv/bin/python docs/measure_orders.py --only errors --before DIR --json docs/figures/errors.json
 
-Each lab is started once. The time is that of the order in the asked daemon, from the request to the document; the
-processor time is that of the root, by the kernel, over all orders of a row.
+Each lab is started once. The time is that from the request to the document: of a ping as the asked daemon tells it,
+of errors as the client sees it. The processor time is that of the root, by the kernel, over all orders of a row. With
+--before each cluster is measured with the daemons of another release or checkout, too.
 """
 
 from __future__ import annotations
@@ -32,7 +34,9 @@ Run = dict[str, Any]
 STABLE_S_MAX = 120.0
 ANSWER_S_MAX = 15.0
 INTERIOR = 3
+PAUSE_S = 0.05
 TARGET = "/v1/ping?budget=8"
+ERRORS = "/v1/errors?budget=8"
 
 
 def main(words: list[str]) -> int:
@@ -41,13 +45,15 @@ def main(words: list[str]) -> int:
     parser.add_argument("--nodes", type=natural, nargs="+", default=[100, 300, 500])
     parser.add_argument("--fanout", type=natural, nargs="+", default=[2, 8])
     parser.add_argument("--repeat", type=natural, default=20, metavar="N", help="orders of each row")
+    parser.add_argument("--only", choices=("ping", "errors"), help="measure this question alone")
+    parser.add_argument("--before", metavar="DIR", help="errors also of daemons of this directory or wheel")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the rows to this file")
     given = parser.parse_args(words)
     about = {"machine": measure.machine(), "commit": measure.commit(), "repeat": given.repeat}
     runs: list[Run] = []
     for nodes in given.nodes:
         for fanout in given.fanout:
-            for run in of_lab(nodes, fanout, given.repeat):
+            for run in (*of_lab(nodes, fanout, given), *of_before(nodes, fanout, given)):
                 print(json.dumps(run), flush=True)
                 runs.append(run)
                 if given.json is not None:
@@ -55,17 +61,36 @@ def main(words: list[str]) -> int:
     return 0
 
 
-def of_lab(nodes: int, fanout: int, repeat: int) -> Iterator[Run]:
+def of_lab(nodes: int, fanout: int, given: argparse.Namespace) -> Iterator[Run]:
     """The rows of one cluster: asked at the root, at the last node, and while an interior node is stopped."""
     with Lab(nodes=nodes, fanout=fanout) as lab:
         lab.start_all()
         lab.wait_stable(STABLE_S_MAX)
         wait_until(lambda: all_edges_are_open(lab), STABLE_S_MAX, 0.5)
         about = {"nodes": nodes, "fanout": fanout}
-        yield {**about, **row(lab, repeat, "all answer", 1)}
-        yield {**about, **row(lab, repeat, "all answer", nodes)}
+        kinds = [given.only] if given.only else ["ping", "errors"]
+        for kind in kinds:
+            yield {**about, **row(lab, given.repeat, "all answer", 1, kind)}
+            yield {**about, **row(lab, given.repeat, "all answer", nodes, kind)}
+        for kind in kinds:
+            lab.kill(INTERIOR, signal.SIGSTOP)
+            yield {**about, **row(lab, 1, "an interior node is stopped", 1, kind)}
+            lab.kill(INTERIOR, signal.SIGCONT)
+            lab.wait_stable(STABLE_S_MAX)
+
+
+def of_before(nodes: int, fanout: int, given: argparse.Namespace) -> Iterator[Run]:
+    """The same for the errors of other daemons."""
+    if given.before is None:
+        return
+    with Lab(nodes=nodes, fanout=fanout, previous=given.before, old=range(1, nodes + 1)) as lab:
+        lab.start_all()
+        lab.wait_stable(STABLE_S_MAX)
+        about = {"nodes": nodes, "fanout": fanout, "before": True}
+        yield {**about, **row(lab, given.repeat, "all answer", 1, "errors")}
+        yield {**about, **row(lab, given.repeat, "all answer", nodes, "errors")}
         lab.kill(INTERIOR, signal.SIGSTOP)
-        yield {**about, **row(lab, 1, "an interior node is stopped", 1)}
+        yield {**about, **row(lab, 1, "an interior node is stopped", 1, "errors")}
 
 
 def all_edges_are_open(lab: Lab) -> bool:
@@ -74,23 +99,36 @@ def all_edges_are_open(lab: Lab) -> bool:
     return all(each["round_trip_ms_max"] for each in levels if each["level"])
 
 
-def row(lab: Lab, repeat: int, what: str, position: int) -> Run:
+def row(lab: Lab, repeat: int, what: str, position: int, kind: str) -> Run:
     """So many orders one after the other."""
-    found, before = [], cpu_s(lab)
-    for _ in range(repeat):
-        found.append(lab.document(position, TARGET, ANSWER_S_MAX))
-        time.sleep(0.05)
-    taken_s = sorted(each["oldest_ms"] / 1000 for each in found)
+    before = cpu_s(lab)
+    asked = [ask(lab, position, kind) for _ in range(repeat)]
+    taken_s = sorted(seconds for seconds, _, _ in asked)
     return {
+        "kind": kind,
         "what": what,
         "asked_at": "root" if position == 1 else "last node",
         "orders": repeat,
-        "told_least": min(each["told"] for each in found),
-        "missing": sorted({each["cause"] for one in found for each in one["missing"]}),
+        "told_least": min(told for _, told, _ in asked),
+        "missing": sorted({cause for _, _, causes in asked for cause in causes}),
         "p50_s": taken_s[len(taken_s) // 2],
         "most_s": taken_s[-1],
         "root_cpu_ms_per_order": round((cpu_s(lab) - before) / repeat * 1000, 1),
     }
+
+
+def ask(lab: Lab, position: int, kind: str) -> tuple[float, int, list[str]]:
+    """The seconds of one order, how many nodes answered, and the causes of the others."""
+    time.sleep(PAUSE_S)
+    began = time.monotonic()
+    found = lab.document(position, ERRORS if kind == "errors" else TARGET, ANSWER_S_MAX)
+    took_s = time.monotonic() - began
+    if kind == "ping":
+        return found["oldest_ms"] / 1000, found["told"], [each["cause"] for each in found["missing"]]
+    coverage = found.get("coverage")
+    if coverage is None:  # of daemons before orders
+        return took_s, found["nodes"], ["silent"] * bool(found["silent_nodes"])
+    return took_s, coverage["told"], [each["cause"] for each in coverage["missing"]]
 
 
 def cpu_s(lab: Lab) -> float:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Protocol
 
-from subord.core.carriage.engine.interface import Answer
+from subord.core.carriage.engine.interface import Answer, Overview
 from subord.core.carriage.engine.ranges import Ranges
 from subord.core.settings import Settings
 from subord.core.view import RosterView, Snapshot, Why
@@ -36,6 +36,15 @@ class Orders(Protocol):
 
     async def order(self, service: str, payload: bytes, targets: Ranges | None, left_s: float) -> Answer:
         """The answer, within `left_s` and the time of an answer to this process. `targets` None: all members."""
+
+    def under_way(self) -> list[Overview]:
+        """The orders at this node, also those that pass."""
+
+    def ended(self) -> list[tuple[Overview, float]]:
+        """The last orders that ended, newest first, and how many seconds ago."""
+
+    def sizes(self) -> dict[str, int]:
+        """Entries by table."""
 
 
 class NodeApi(Protocol):

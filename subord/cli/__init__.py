@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NoReturn
 from subord import __version__
 from subord.client import exit_codes
 from subord.client.errors import guarded, to_stderr
-from subord.services import NAMES
+from subord.services import NAMES, WORDS
 
 if TYPE_CHECKING:
     from _typeshed import SupportsWrite
@@ -25,8 +25,7 @@ COMMANDS = {
     "tree": "subord.cli.tree",
     "status": "subord.cli.status",
     "why": "subord.cli.why",
-    **{name: f"subord.services.{name}.command" for name in NAMES},
-    "errors": "subord.cli.problems",
+    **{WORDS.get(name, name): f"subord.services.{name}.command" for name in NAMES},
     "members": "subord.cli.members",
     "forget": "subord.cli.changes.forget",
     "maintain": "subord.cli.changes.maintain",
@@ -39,7 +38,6 @@ COMMANDS = {
     "simulate": "subord.cli.simulate",
     "job-done": "subord.cli.changes.job_done",
     "log-level": "subord.cli.changes.log_level",
-    "key": "subord.cli.changes.key",
     "operator": "subord.cli.operators",
     "config": "subord.cli.config_check",
     "completion": "subord.cli.completion",

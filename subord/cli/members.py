@@ -33,7 +33,7 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
         "that reported it is silent just now) and down (ended or vanished without goodbye). Nodes that are down stay "
         "on the list of every node until they return, or until `subord forget`; with --json, `missing` ones are "
         "still reported by their leader, and `gone` ones are not. A node that said goodbye is no longer a member. "
-        "The table has the version of each daemon that answers within a second.",
+        "The table has the version of each daemon that answers within two seconds.",
         epilog='for clush: clush -w "$(subord members --standing live --fold)" uptime',
     )
     add_nodes(parser, "only these")

@@ -1,4 +1,4 @@
-"""`subord top`: counts, problems and changes of the cluster, live.
+"""`subord top`: counts, orders, problems and changes of the cluster, live.
 
 One thread per question asks the daemon again and again and keeps the last answer. The screen is drawn from the last
 answers and never waits for a thread.
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
 INTERVAL_S = 2.0
 ERRORS_EVERY_S = 10.0  # all nodes are asked
-TIMEOUT_S = 2.0
-BUDGET_S = 0.8
+TIMEOUT_S = 3.0
+BUDGET_S = 2.0
 LINES_MAX = 60  # where there is no terminal
 DRAW_S = 0.25
 QUIT = "qQ\x04"  # the last is Ctrl-D
@@ -43,9 +43,10 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     parser = subparsers.add_parser(
         "top",
         help="watch counts, problems and changes",
-        description="Show the state of the cluster, live: a summary, the problems (asked every ten seconds), the "
-        "latest changes with their number per minute, and the leaders with the most subordinates. On a terminal it "
-        "fills the screen until q or Ctrl-C; into a pipe it prints one page after the other.",
+        description="Show the state of the cluster, live: a summary, the orders at this node with the nodes that "
+        "have answered, the problems (asked every ten seconds), the latest changes with their number per minute, and "
+        "the leaders with the most subordinates. On a terminal it fills the screen until q or Ctrl-C; into a pipe it "
+        "prints one page after the other.",
     )
     parser.add_argument("--once", action="store_true", help="print one page and end")
     add_seconds(parser, "--interval", INTERVAL_S, "time between two questions")
@@ -62,6 +63,7 @@ def run(arguments: argparse.Namespace) -> int:
         "/v1/tree?form=rows": interval_s,
         f"/v1/errors?budget={BUDGET_S}": max(interval_s, ERRORS_EVERY_S),
         "/v1/changes": interval_s,
+        "/v1/orders": interval_s,
     }
     pollers = [Poller(path, target, every_s, timeout_s, names) for target, every_s in questions.items()]
     _first_answers(pollers)
@@ -119,10 +121,10 @@ def _first_answers(pollers: list[Poller]) -> None:
 
 
 def _page(pollers: list[Poller], height: int) -> list[Line]:
-    tree, errors, changes = pollers
+    tree, errors, changes, orders = pollers
     failures = dict.fromkeys(str(each.failure) for each in pollers if each.failure is not None)
     ago_s = time.monotonic() - errors.at
-    answers = Answers(tree.answer, errors.answer, changes.answer, ago_s, tuple(failures))
+    answers = Answers(tree.answer, errors.answer, changes.answer, ago_s, tuple(failures), orders.answer)
     return page(answers, height, time.time(), is_ascii=strokes_for(sys.stdout) is not STROKES)
 
 

@@ -46,16 +46,32 @@ def problem_list(found: Document, *, is_full: bool = False) -> Iterator[Line]:
         ago = "" if each["ago_s"] is None else f" (last {age(each['ago_s'])} ago)"
         style = STYLES.get(each["kind"], NOTE_STYLE)
         yield _line(each["addresses"], each["nodes"], f"{printable(each['text'])}{ago}", style, is_full)
-    if found["silent_nodes"]:
-        below = found["silent_nodes"] - len(found["silent"])
-        text = "no answer" + (f"; {below} below could not be asked" if below > 0 else "")
-        yield _line(found["silent"], len(found["silent"]), text, MARK_STYLES["stale"], is_full)
+    for addresses, nodes, text in _silent(found):
+        yield _line(addresses, nodes, text, MARK_STYLES["stale"], is_full)
     if found["older_nodes"]:
-        below = found["older_nodes"] - len(found["older"])
-        text = "older daemon: not asked" + (f", nor {below} below" if below > 0 else "")
+        below = 0 if found.get("coverage") else found["older_nodes"] - len(found["older"])
+        text = "older release: its problems are not known" + (f", nor those of {below} below" if below > 0 else "")
         yield _line(found["older"], len(found["older"]), text, NOTE_STYLE, is_full)
     if found["more"]:
         yield [(f"and {found['more']} more problems, for which there was no room", NOTE_STYLE)]
+
+
+def _silent(found: Document) -> Iterator[tuple[list[str], int, str]]:
+    """The nodes without an answer, by cause: some addresses, their number, and a text."""
+    nodes = found["silent_nodes"]
+    if not nodes:
+        return
+    silent = found["silent"]
+    if not found.get("coverage"):  # of an older daemon
+        below = nodes - len(silent)
+        yield silent, len(silent), "no answer" + (f"; {below} below could not be asked" if below > 0 else "")
+        return
+    unnamed = nodes - len(silent)
+    for each in found["coverage"]["missing"]:
+        of_cause = [address for address in each["addresses"] if address in silent]
+        if of_cause:
+            more = min(unnamed, each["count"] - len(each["addresses"]))
+            yield of_cause, len(of_cause) + more, f"no answer ({printable(each['cause'])})"
 
 
 def _one_word(problems: list[Document]) -> list[Document]:

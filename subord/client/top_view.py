@@ -1,4 +1,4 @@
-"""The screen of `subord top`: problems, changes and the largest leaders, made of the daemon's last answers.
+"""The screen of `subord top`: orders, problems, changes and the largest leaders, made of the daemon's last answers.
 
 Pure; cli/top.py asks and prints. Each column gives up its last lines if there is not enough room.
 """
@@ -17,6 +17,7 @@ from subord.client.text import age, count, printable
 
 MINUTES: Final = 30
 LEADERS_MAX: Final = 5
+ORDERS_SHOWN: Final = 3
 BAR_MAX: Final = 30
 BARS: Final = " ▁▂▃▄▅▆▇█"
 BARS_ASCII: Final = " .:-=+*#@"
@@ -24,13 +25,15 @@ HEAD_STYLE: Final = "bold cyan"
 
 
 class Answers(NamedTuple):
-    """The last answers, None: none yet; and the lines about questions without an answer."""
+    """The last answers, None: none yet; and the lines about questions without an answer. `orders`: to nodes, at the
+    asked node."""
 
     tree: Document | None
     errors: Document | None
     changes: Document | None
     errors_ago_s: float
     failures: Sequence[str]
+    orders: Document | None = None
 
 
 def page(answers: Answers, height: int, wall: float, *, is_ascii: bool = False) -> list[Line]:
@@ -38,11 +41,33 @@ def page(answers: Answers, height: int, wall: float, *, is_ascii: bool = False) 
     tree = answers.tree
     lines = [] if tree is None else drawing.heading(drawing.summary(tree), tree["note"])
     lines += [[(printable(failure), "bold red")] for failure in answers.failures]
+    lines += [] if answers.orders is None else _orders(answers.orders)
     columns = [_problems(answers), _changes(answers, wall, is_ascii=is_ascii), _leaders(answers, is_ascii=is_ascii)]
     for column, room in zip(columns, _rooms(height - len(lines), [len(column) for column in columns]), strict=True):
         if room > 1:
             lines += [[], *column[: room - 1]]
     return lines[:height]
+
+
+def _orders(found: Document) -> list[Line]:
+    """One line for each order under way, at most ORDERS_SHOWN; without any, one line about the last that ended."""
+    under_way, ended = found["orders"], found["ended"]
+    lines: list[Line] = [
+        [(f"order {_coverage(each)}; ends within {age(each['left_s'])}", "")] for each in under_way[:ORDERS_SHOWN]
+    ]
+    if len(under_way) > ORDERS_SHOWN:
+        lines.append([(f"and {len(under_way) - ORDERS_SHOWN} more orders under way", "dim")])
+    if not under_way:
+        last = f"; the last, {age(ended[0]['since_s'])} ago: {_coverage(ended[0])}" if ended else ""
+        lines.append([(f"no order under way{last}", "dim")])
+    return lines
+
+
+def _coverage(order: Document) -> str:
+    """`ping from 10.0.0.5: 3 of 11 answered, 1 missing`."""
+    source = "" if order["own"] else f" from {printable(order['issuer'] or '?')}"
+    missing = f", {order['missing']} missing" if order["missing"] else ""
+    return f"{printable(order['service'])}{source}: {order['told']} of {order['asked']} answered{missing}"
 
 
 def _rooms(height: int, wanted: list[int]) -> list[int]:

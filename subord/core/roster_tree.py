@@ -13,6 +13,7 @@ from subord.core.carriage.engine.causes import DOWN, LEFT, MOVED, UNKNOWN
 from subord.core.carriage.engine.ranges import NONE, Ranges
 from subord.core.carriage.engine.tree import Split
 from subord.core.claims import Claim
+from subord.core.members.listing import has_ended
 from subord.core.members.register import Register, State
 from subord.core.node import Node
 from subord.core.state.states import Phase
@@ -62,8 +63,15 @@ class RosterTree:
         return now - self._node.roster.changed_at
 
     def every(self) -> Ranges:
-        known = Ranges.of((self.position, *self._node.roster.rows, *self._pending()))
+        expected = (each for each, (_, claim) in self._node.roster.rows.items() if not self._is_over(each, claim))
+        known = Ranges.of((self.position, *expected, *self._pending()))
         return known | self._remembered(State.UP, State.DOWN)
+
+    def _is_over(self, position: Position, claim: Claim) -> bool:
+        """Whether a node said goodbye, or is forgotten, that its leader still reports as missing."""
+        if self._register is None or not claim.change.missing:
+            return False
+        return has_ended(self._register.at(position))
 
     def _remembered(self, *states: State) -> Ranges:
         runs = () if self._register is None else self._register.runs

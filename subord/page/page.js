@@ -7,6 +7,7 @@ import { Events } from "./events.js";
 import { Forest } from "./forest.js";
 import { Header } from "./header.js";
 import { NodePanel } from "./node.js";
+import { Orders } from "./orders.js";
 import { Overview } from "./overview.js";
 import { Problems } from "./problems.js";
 import { Sparkline } from "./sparkline.js";
@@ -60,6 +61,7 @@ const header = new Header({
   },
 });
 const problems = new Problems({ goTo, pick: (addresses, words) => seek("", [], { addresses, words }) });
+const orders = new Orders();
 const events = new Events({ goTo, isWithin: (key, branch) => view.forest?.isWithin(key, branch) ?? false });
 const sparkline = new Sparkline(part("hour"), part("hour-text"), part("hour-most"));
 const watch = new Watch({
@@ -112,6 +114,7 @@ function choose(key) {
   history.replaceState(null, "", key === null ? location.pathname + location.search : `#${encodeURIComponent(key)}`);
   document.body.classList.toggle("has-chosen", key !== null);
   problems.show(key === null);
+  orders.show(key === null);
   panel.choose(key);
   events.choose(key);
   draw();
@@ -265,6 +268,7 @@ function begin() {
   view.named = namedInTheAddress();
   watch.start();
   problems.start();
+  orders.start();
   nameCluster();
   setInterval(tick, TICK_MS);
   tick();

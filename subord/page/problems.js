@@ -106,22 +106,29 @@ export class Problems {
 
 // The lines of `subord errors`.
 function linesOf(found) {
-  const { problems, silent = [], silent_nodes: silentNodes = 0, older = [], older_nodes: olderNodes = 0 } = found;
+  const { problems, older = [], older_nodes: olderNodes = 0, coverage } = found;
   const lines = problems.map(({ kind, text, addresses, nodes, since_s: agoS }) => {
     const ago = typeof agoS === "number" ? ` (last ${duration(agoS)} ago)` : "";
     return { kind, text: `${text}${ago}`, addresses, nodes };
   });
-  if (silentNodes) {
-    const below = silentNodes - silent.length;
-    const text = `no answer${below > 0 ? `; ${below.toLocaleString("en")} below could not be asked` : ""}`;
-    lines.push({ kind: "silent", text, addresses: silent, nodes: silent.length });
-  }
+  lines.push(...silentLines(found, coverage));
   if (olderNodes) {
-    const below = olderNodes - older.length;
-    const text = `older daemon: not asked${below > 0 ? `, nor ${below.toLocaleString("en")} below` : ""}`;
-    lines.push({ kind: "older", text, addresses: older, nodes: older.length });
+    const text = "older release: its problems are not known";
+    lines.push({ kind: "older", text, addresses: older, nodes: olderNodes });
   }
   return lines;
+}
+
+// The nodes without an answer, by cause; a root of an older release tells none.
+function silentLines({ silent = [], silent_nodes: nodes = 0 }, coverage) {
+  const unnamed = nodes - silent.length;
+  if (nodes && !coverage) return [{ kind: "silent", text: "no answer", addresses: silent, nodes }];
+  return (coverage?.missing ?? []).flatMap(({ cause, count: all, addresses }) => {
+    const named = addresses.filter((each) => silent.includes(each));
+    const more = Math.min(unnamed, all - addresses.length);
+    const line = { kind: "silent", text: `no answer (${cause})`, addresses: named, nodes: named.length + more };
+    return named.length ? [line] : [];
+  });
 }
 
 function lineElement({ kind, text, addresses, nodes }, number) {

@@ -41,6 +41,9 @@ class Counters:
         self.dropped: Counter[str] = Counter()  # dropped input by reason, e.g. "malformed"
         self.orders_accepted: Counter[str] = Counter()  # orders of operators by power, e.g. "keys"
         self.orders_refused: Counter[str] = Counter()  # by reason, a word of core/carriage/verdicts.py
+        self.orders_given: Counter[str] = Counter()  # orders to nodes, of this node, that ended, by service
+        self.orders_told = 0  # nodes that answered them
+        self.orders_missing: Counter[str] = Counter()  # nodes that did not, by cause, a word of causes.py
         self.send_errors: Counter[str] = Counter()  # by errno name, e.g. "EHOSTUNREACH"
         self.round_trip = Histogram(ROUND_TRIP_BOUNDS_S)  # beat to its answer
         self.detection = Histogram(HEALING_BOUNDS_S)  # last sign of life of a lost leader to giving it up

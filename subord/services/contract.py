@@ -1,6 +1,6 @@
 """What a service is to the daemon, and what it may rely on.
 
-Invariants: `answer` changes nothing on the node and names no node, so that equal answers travel as one; its result
+Invariants: `answer` changes nothing on the node and does not name it, so that equal answers travel as one; its result
 has at most bounds.RESULT_BYTES_MAX bytes. `document` is called at the issuer alone, once for each order.
 """
 
@@ -9,27 +9,25 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
-from subord.api.models.coverage import CoverageDocument
+from subord.api.models.coverage import CoverageDocument, Covered
 from subord.api.node_api import NodeApi
-from subord.core.carriage.engine.interface import Answer
+from subord.api.query.older_nodes import OlderQuestion
+from subord.api.query.orders import Answered
 
-
-class Answered(NamedTuple):
-    """What has come of an order, after `after_s`. Its fields of coverage are those of CoverageDocument."""
-
-    node: NodeApi
-    answer: Answer
-    after_s: float
-    coverage: CoverageDocument
+__all__ = ["Answered", "Service"]
 
 
 class Service(NamedTuple):
     """A service without effects, so it needs no agent and no operator's signature.
 
-    `answer`: the result of a node for a payload. `document`: the JSON document of the issuer; its type has the fields
-    of CoverageDocument. `payload`: the payload of a request (`?payload=TEXT`); raises ValueError with a sentence.
+    `answer`: the result of a node for a payload. `document`: the JSON document of the issuer, with its coverage.
+    `payload`: the payload of a request (`?payload=TEXT`); raises ValueError with a sentence. `refusal`: why this node
+    asks no other, a sentence; "": it does. `older`: nodes that do not know orders are asked in their way
+    (api/query/older_nodes.py).
     """
 
     answer: Callable[[NodeApi, bytes], Awaitable[bytes]]
-    document: Callable[[Answered], CoverageDocument]
+    document: Callable[[Answered], CoverageDocument | Covered]
     payload: Callable[[str], bytes] = lambda _: b""
+    refusal: Callable[[NodeApi], str] = lambda _: ""
+    older: OlderQuestion | None = None

@@ -8,27 +8,21 @@ from __future__ import annotations
 
 import importlib
 from functools import partial
-from itertools import islice
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
-import trio
 
 from subord.api.handlers.control import budget_s
 from subord.api.http.server import App, Query, Response, document, failure
-from subord.api.models import nodes
-from subord.api.models.coverage import CoverageDocument, MissingDocument
+from subord.api.models.coverage import CoverageDocument
 from subord.api.node_api import NodeApi
-from subord.core.carriage.engine.causes import sentence
-from subord.core.carriage.engine.interface import Answer
+from subord.api.query.orders import Answered, asked
 from subord.core.carriage.engine.ranges import Ranges
 from subord.runtime.orders.driver import Reading
 from subord.services import NAMES
-from subord.services.contract import Answered, Service
+from subord.services.contract import Service
 
 Form = TypeVar("Form", bound=CoverageDocument)
-NAMED_MAX: Final = 512
-"""Addresses of one cause; `count` counts all."""
 
 
 def service(name: str) -> Service:
@@ -50,15 +44,15 @@ def service_app(node: NodeApi) -> App:
 async def _give(node: NodeApi, name: str, query: Query) -> Response:
     """Give an order, and answer with the document of the service."""
     wanted = service(name)
+    if why := wanted.refusal(node):
+        return failure(409, why)
     try:
         targets = targets_of(query.get("nodes"), node.settings.network.size)
         payload = wanted.payload(query.get("payload", ""))
     except ValueError as error:
         return failure(400, f"{error}: no node was asked")
-    began = trio.current_time()
-    answer = await node.orders.order(name, payload, targets, budget_s(query))
-    after_s = trio.current_time() - began
-    return document(wanted.document(Answered(node, answer, after_s, coverage(node, answer, after_s))))
+    found = await asked(node, name, budget_s(query), payload=payload, targets=targets, older=wanted.older)
+    return document(wanted.document(found))
 
 
 def targets_of(text: str | None, size: int) -> Ranges | None:
@@ -78,23 +72,7 @@ def targets_of(text: str | None, size: int) -> Ranges | None:
     return Ranges.of_pairs(pairs)
 
 
-def coverage(node: NodeApi, answer: Answer, after_s: float) -> CoverageDocument:
-    """Whom an answer covers. Every result was made after the order was given, so none is older than `after_s`."""
-    return CoverageDocument(
-        asked=len(answer.targets),
-        told=answer.told,
-        complete=answer.is_whole,
-        missing=tuple(_missing(node, cause, positions) for cause, positions in answer.missing if positions),
-        oldest_ms=round(after_s * 1000, 1),
-    )
-
-
 def of_coverage(form: type[Form], answered: Answered, **fields: Any) -> Form:
     """The document of a service: the coverage, and fields of its own."""
     covered: dict[str, Any] = msgspec.structs.asdict(answered.coverage)
     return form(**covered, **fields)
-
-
-def _missing(node: NodeApi, cause: str, positions: Ranges) -> MissingDocument:
-    addresses = nodes.addresses(node.settings, islice(positions, NAMED_MAX))
-    return MissingDocument(cause=cause, text=sentence(cause), count=len(positions), addresses=addresses)

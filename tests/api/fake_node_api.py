@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import importlib
 import time
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import trio
 from fake_operators import FakeVerifier
 
@@ -17,12 +17,12 @@ from subord.api.node_api import AskFailure, Question
 from subord.config.schema import NodeConfig
 from subord.core.address.network import Network
 from subord.core.carriage.documents import Documents
-from subord.core.carriage.engine.causes import DOWN, SILENT, UNKNOWN
-from subord.core.carriage.engine.interface import Answer
+from subord.core.carriage.engine.causes import DOWN, MOVED, NO_COORDINATOR, OLDER, SILENT, UNKNOWN
+from subord.core.carriage.engine.interface import Answer, Overview
 from subord.core.carriage.engine.ranges import Ranges
 from subord.core.identity.pins import Pins
 from subord.core.members.membership import Judged, Membership
-from subord.core.members.register import Register
+from subord.core.members.register import Register, State
 from subord.core.messages import Terms
 from subord.core.settings import Settings
 from subord.core.view import (
@@ -49,7 +49,6 @@ from subord.runtime.security.peer_identity import PeerIdentities
 from subord.sealing.identity import Ed25519Signer
 from subord.sealing.keys import Keyring, text_of
 from subord.sealing.rotation import fingerprint
-from subord.services.ping.core import Pong
 
 PAPER = {1: None, 2: 1, 3: 1, 4: 2, 5: 2, 6: 3, 7: 3, 8: 4, 9: 4, 10: 5, 11: 5}
 """Figure 1 of the paper: 11 nodes, p = 2, position to leader."""
@@ -89,6 +88,8 @@ class World:
         self.settings = settings
         self.hung: set[int] = set()
         self.gone: set[int] = set()
+        self.older: set[int] = set()  # of a release without orders
+        self.cut_off: set[int] = set()  # their leaders do not report them
         self.newly_placed: set[int] = set()  # since a second in their places
         self.lying: dict[int, bytes] = {}
         self.names: dict[str, str] = {}
@@ -174,32 +175,80 @@ class FakeTracker:
 
 
 class FakeOrders:
-    """Orders to the nodes of a world: `hung` ones are silent, `gone` ones down, others answer a ping."""
-
-    leader_round_trip_s = 0.0004
+    """Orders to the nodes of a world: `hung` ones are silent, `gone` ones and missing ones down, `older` ones of an
+    older release; `lying` ones give the answer that stands there. Without the root there is no coordinator."""
 
     def __init__(self, node: FakeNode) -> None:
         self._node = node
         self.given: list[tuple[str, Ranges | None, float]] = []
+        self.held: list[Overview] = []
+        self.past: list[tuple[Overview, float]] = []
 
-    async def order(self, service: str, _: bytes, targets: Ranges | None, left_s: float) -> Answer:
+    async def order(self, service: str, payload: bytes, targets: Ranges | None, left_s: float) -> Answer:
         self.given.append((service, targets, left_s))
         world = self._node.world
-        wanted = Ranges.of(world.leaders) if targets is None else targets
-        causes = dict.fromkeys(world.hung, SILENT) | dict.fromkeys(world.gone, DOWN)
-        causes |= {each: UNKNOWN for each in wanted if each not in world.leaders}
+        register = self._node.tracker.membership.register
+        known = register.positions(State.UP, State.DOWN)
+        wanted = Ranges.of((*world.leaders, *known)) if targets is None else targets
+        branch = self._branch()
+        above = OLDER if world.older.intersection(world.path(self._node.position)[:1]) else NO_COORDINATOR
+        if branch is not None and above is not OLDER:
+            await trio.sleep(left_s)
+        causes = (
+            dict.fromkeys(world.hung, SILENT) | dict.fromkeys(world.gone, DOWN) | dict.fromkeys(world.older, OLDER)
+        )
+        causes |= {each: DOWN for each, liveness in world.liveness.items() if liveness is Liveness.MISSING}
+        causes |= dict.fromkeys(world.cut_off, MOVED)
+        causes |= {each: DOWN if each in known else UNKNOWN for each in wanted if each not in world.leaders}
+        causes |= {each: above for each in wanted if branch is not None and each not in branch}
         told = defaultdict[bytes, list[int]](list)
         missing = defaultdict[str, list[int]](list)
         for each in wanted:
             if each in causes:
                 missing[causes[each]].append(each)
             else:
-                told[msgspec.msgpack.encode(Pong(len(world.path(each)), 9 if world.path(each) else 0))].append(each)
+                result = world.lying.get(each) or await self._result(each, service, payload)
+                told[result].append(each)
         return Answer(
             targets=wanted,
             groups=tuple((result, Ranges.of(nodes)) for result, nodes in told.items()),
             missing=tuple((cause, Ranges.of(nodes)) for cause, nodes in sorted(missing.items())),
+            is_resolved=branch is None or targets is not None,
         )
+
+    def under_way(self) -> list[Overview]:
+        return self.held
+
+    def ended(self) -> list[tuple[Overview, float]]:
+        return self.past
+
+    def sizes(self) -> dict[str, int]:
+        return {"order_orders": len(self.held), "order_held_bytes": 0}
+
+    @property
+    def leader_round_trip_s(self) -> float:
+        return 0.0004 if self._node.world.path(self._node.position) else 0.0
+
+    async def _result(self, position: int, service: str, payload: bytes) -> bytes:
+        answer: Callable[[FakeNode, bytes], Awaitable[bytes]] = importlib.import_module(
+            f"subord.services.{service}.core"
+        ).SERVICE.answer
+        return await answer(
+            self._node if position == self._node.position else self._node.world.node(position), payload
+        )
+
+    def _branch(self) -> list[int] | None:
+        """The branch that answers while the root does not; None: it does."""
+        world, path = self._node.world, (*self._node.world.path(self._node.position), self._node.position)
+        away = world.hung | world.gone | world.older
+        if path[0] not in away:
+            return None
+        highest = self._node.position
+        for each in reversed(path):
+            if each in away:
+                break
+            highest = each
+        return world.below(highest)
 
 
 class FakeNode:

@@ -14,6 +14,7 @@ from prometheus_client.samples import Sample
 from subord import __version__
 from subord.api.handlers.web import metrics_app
 from subord.config.schema import NodeConfig
+from subord.core.carriage.engine.interface import Overview
 from subord.core.view import Refusal
 from subord.sealing.identity import Verifier
 from subord.sealing.keys import key_of, keyring_of
@@ -53,6 +54,10 @@ EXPECTED = {
     "subord_input_dropped": "counter",
     "subord_orders_accepted": "counter",
     "subord_orders_refused": "counter",
+    "subord_orders_under_way": "gauge",
+    "subord_orders_given": "counter",
+    "subord_orders_told": "counter",
+    "subord_orders_missing": "counter",
     "subord_send_errors": "counter",
     "subord_log_lines": "counter",
     "subord_round_trip_seconds": "histogram",
@@ -70,6 +75,10 @@ def busy_node(position: int) -> FakeNode:
     node.counters.dropped["malformed"] = 1
     node.counters.orders_accepted["keys"] = 6
     node.counters.orders_refused["unsigned"] = 7
+    node.counters.orders_given["ping"] = 8
+    node.counters.orders_told = 77
+    node.counters.orders_missing["silent"] = 9
+    node.orders.held.append(Overview("ping", 5, False, 7, 3, 0, 0.2, 0.6))
     node.counters.send_errors["EHOSTUNREACH"] = 5
     node.counters.jobs_done = 2.5
     node.counters.readings_failed["missing"] = 4
@@ -107,6 +116,10 @@ async def test_names_types_and_help() -> None:
         ("subord_leader_info", {"leader": "10.0.0.1"}, 1),
         ("subord_orders_accepted_total", {"power": "keys"}, 6),
         ("subord_orders_refused_total", {"reason": "unsigned"}, 7),
+        ("subord_orders_under_way", {}, 1),
+        ("subord_orders_given_total", {"service": "ping"}, 8),
+        ("subord_orders_told_total", {}, 77),
+        ("subord_orders_missing_total", {"cause": "silent"}, 9),
         ("subord_level", {}, 1),
         ("subord_real_level", {}, 1),
         ("subord_is_root", {}, 0),

@@ -11,11 +11,16 @@ import trio
 from trio.testing import MockClock
 
 from subord import __version__
-from subord.api.handlers import problems
+from subord.api.handlers import own_problems, peer_answers, problems
+from subord.api.handlers.own_problems import Said
 from subord.api.models import nodes
 from subord.api.models.fields import ErrorsDocument, ProblemDocument, ProblemsDocument
-from subord.api.node_api import AskFailure, Question
+from subord.api.node_api import Question
+from subord.api.query.orders import Answered, covered
 from subord.core.carriage.documents import Document
+from subord.core.carriage.engine.bounds import RESULT_BYTES_MAX
+from subord.core.carriage.engine.interface import Answer
+from subord.core.carriage.engine.ranges import Ranges
 from subord.core.events import LostCause
 from subord.core.identity.identity import NO_IDENTITY, WORDS
 from subord.core.members import statements
@@ -23,7 +28,6 @@ from subord.core.members.membership import DOCUMENTS, REGISTER
 from subord.core.members.register import Record, Run, State
 from subord.core.members.statements import Maintain
 from subord.core.view import Liveness, Refusal
-from subord.runtime.net.peer_query import understood
 from subord.runtime.problems import LATELY_S, LINES_MAX, RecentProblems, of_loss
 from subord.sealing.host_certificates import Word
 from subord.sealing.keys import key_of, keyring_of
@@ -38,6 +42,12 @@ def refusal(number: int, reason: str = "fan-out 8, we use 4", ago_s: float = 2.0
 
 async def found(world: World, position: int = 1) -> ErrorsDocument:
     return await problems.find(world.node(position), BUDGET_S)
+
+
+async def said_by(node: FakeNode) -> tuple[Said, ...]:
+    said = own_problems.decoded(await problems.answer(node, b""))
+    assert said is not None
+    return said.problems
 
 
 def texts(document: ErrorsDocument) -> dict[str, tuple[str, ...]]:
@@ -68,64 +78,78 @@ async def test_missing_nodes_are_known_to_the_root() -> None:
     assert texts(await found(world, 3)) == {"down: ended or vanished without goodbye": ("10.0.0.5",)}
 
 
-@pytest.mark.parametrize("how", ["hung", "gone", "lying"])
-async def test_a_silent_node_counts_with_its_branch(how: str, autojump_clock: MockClock) -> None:
+async def test_only_a_silent_node_is_missing_and_not_those_below() -> None:
     world = World()
-    if how == "lying":
-        world.lying[2] = b"[]"
-    else:
-        getattr(world, how).add(2)
+    world.hung = {2}
     document = await found(world)
-    assert (document.nodes, document.silent, document.silent_nodes) == (4, ("10.0.0.2",), 7)
-    assert trio.current_time() <= BUDGET_S
+    assert (document.nodes, document.silent, document.silent_nodes) == (10, ("10.0.0.2",), 1)
+    assert document.coverage is not None
+    assert [(each.cause, each.addresses) for each in document.coverage.missing] == [("silent", ("10.0.0.2",))]
+    assert (document.coverage.asked, document.coverage.told, document.complete) == (11, 10, True)
 
 
-async def test_a_root_that_hangs_costs_no_more_than_the_budget(autojump_clock: MockClock) -> None:
+async def test_an_answer_that_cannot_be_read_counts_as_left_out() -> None:
+    world = World()
+    world.lying[2] = b"[]"
+    document = await found(world)
+    assert (document.nodes, document.silent, document.more) == (11, (), 1)
+
+
+async def test_nodes_below_a_hung_root_answer_as_far_as_a_node_lists_them(autojump_clock: MockClock) -> None:
     world = World()
     world.hung = {1}
     document = await found(world, 9)
     assert trio.current_time() <= BUDGET_S
-    assert (document.asked, document.nodes, document.complete) == ("10.0.0.2", 7, False)
-    assert document.note == "10.0.0.1 (root) does not answer: this is what 10.0.0.2 knows"
-    assert (document.silent, document.silent_nodes) == (("10.0.0.1",), 1)
+    assert (document.asked, document.nodes, document.complete) == ("10.0.0.9", 7, False)
+    assert document.note == "10.0.0.1 (root) could not be asked, nor another node that lists all members"
+    assert (document.silent, document.silent_nodes) == (tuple(f"10.0.0.{n}" for n in (1, 3, 6, 7)), 4)
+    assert document.listed is None
 
 
-async def test_when_all_above_hang_the_subtree_answers(autojump_clock: MockClock) -> None:
+async def test_a_node_that_knows_no_root_says_so(autojump_clock: MockClock) -> None:
+    world = World({2: None, 4: 2})
+    world.hung = {2}
+    node = world.node(4)
+    world.leaders[4] = None
+    assert (await problems.find(node, BUDGET_S)).complete
+    answer = Answer(targets=Ranges.of((4,)), missing=(("no coordinator", Ranges.of((4,))),), is_resolved=False)
+    told = Answered(node, answer, covered(node, answer, 0.1))
+    assert told.note == "10.0.0.4 knows no root just now: other nodes than those below it could not be asked"
+
+
+async def test_nodes_of_an_older_release_are_named_and_not_called_silent() -> None:
     world = World()
-    world.hung = {1, 2, 4}
+    world.older = {2, 3}
+    world.gone = {3}
+    document = await found(world)
+    assert (document.older, document.older_nodes, document.silent) == (("10.0.0.2", "10.0.0.3"), 2, ())
+    assert [(each.version, each.nodes) for each in document.versions] == [(__version__, 10)], "of 9, and of 2"
+
+
+@pytest.mark.parametrize("answers", [True, False])
+async def test_a_root_of_an_older_release_asks_in_its_way(answers: bool) -> None:
+    """It knows all members, and cannot coordinate an order."""
+    world = World()
+    world.older = {1}
+    problem_of_root = report(problem(3, text="lost its leader 10.0.0.99: x"))
+    world.lying[1] = msgspec.json.encode(problem_of_root) if answers else b"{}"
     document = await found(world, 9)
-    assert trio.current_time() <= BUDGET_S
-    assert (document.asked, document.nodes, document.complete) == ("10.0.0.9", 1, False)
+    if answers:
+        assert (document.asked, document.complete, document.coverage) == ("10.0.0.1", True, None)
+        assert texts(document) == {"lost its leader 10.0.0.99: x": ("10.0.0.3",)}
+    else:
+        assert (document.asked, document.complete, document.nodes) == ("10.0.0.9", False, 7)
+        assert document.older == tuple(f"10.0.0.{n}" for n in (1, 3, 6, 7))
 
 
-class WithOlderPeer(FakeNode):
-    """Asks a world in which 2 runs a version that does not know the question and answers `reply`."""
-
-    reply: bytes | None = None
-
-    async def ask(self, address: str, question: Question, timeout_s: float) -> bytes | AskFailure:
-        if address == "10.0.0.2":
-            await trio.lowlevel.checkpoint()
-            return understood(question, self.reply) if question.topic == "problems" else b"{}"
-        return await super().ask(address, question, timeout_s)
-
-
-@pytest.mark.parametrize(
-    ("reply", "reason"),
-    [
-        (None, "broke off its answer: subord 0.1 does not know problems"),
-        (b'{"unknown_topic":"problems","version":"0.2.0"}', "runs subord 0.2.0, which does not know problems"),
-    ],
-)
-async def test_an_older_daemon_is_not_called_silent(
-    reply: bytes | None, reason: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(WithOlderPeer, "reply", reply)
-    document = await problems.find(WithOlderPeer(World(), 1), BUDGET_S)
-    assert (document.older, document.older_nodes, document.silent) == (("10.0.0.2",), 7, ())
-    below = await problems.find(WithOlderPeer(World({2: None, 4: 2}), 4), BUDGET_S)
-    assert below.note == f"10.0.0.2 (root) {reason}: this is what 10.0.0.4 knows"
-    assert (below.silent, below.silent_nodes) == ((), 0)
+async def test_a_node_of_release_0_2_gets_the_problems_of_a_branch() -> None:
+    world = World()
+    world.hung, world.older = {5}, {9}
+    for position, words, count in ((2, (), 5), (1, ("everybody",), 9)):
+        question = Question("problems", words, BUDGET_S)
+        told = msgspec.json.decode(await peer_answers.answer(world.node(position), question), type=ProblemsDocument)
+        assert (told.nodes, told.silent, told.older, told.older_nodes) == (count, ("10.0.0.5",), ("10.0.0.9",), 1)
+        assert told.is_whole is bool(words)
 
 
 async def test_differing_keys_and_versions_are_a_problem_of_the_minority(tmp_path: Path) -> None:
@@ -141,8 +165,7 @@ async def test_differing_keys_and_versions_are_a_problem_of_the_minority(tmp_pat
 async def test_all_versions_are_told() -> None:
     world = World()
     assert [(each.version, each.nodes) for each in (await found(world)).versions] == [(__version__, 11)]
-    older = report(problem(9, kind="version", text="runs version 0.1.0"))
-    world.lying[9] = msgspec.json.encode(older)
+    world.lying[9] = own_problems.encoded([(Said("version", "runs version 0.1.0"), ())])
     document = await found(world, 7)
     assert [(each.version, each.nodes) for each in document.versions] == [(__version__, 10), ("0.1.0", 1)]
     assert document.versions[1].addresses == ("10.0.0.9",)
@@ -253,7 +276,7 @@ def test_many_problems_of_one_kind_leave_room_for_others() -> None:
     lost = problem(1, text="lost its leader 10.0.0.2: closed")
     whole = problems.folded([*forged, report(lost), *[report(problem(3, text=f"{n}")) for n in range(9)]])
     assert len(whole.problems) == problems.PROBLEMS_MAX
-    assert [each.kind for each in whole.problems].count("lost") == problems.OF_A_KIND_MIN
+    assert [each.kind for each in whole.problems].count("lost") == own_problems.OF_A_KIND_MIN
     assert {each.kind for each in whole.problems} == {"refused", "lost"}
 
 
@@ -269,15 +292,6 @@ def test_recent_problems_are_bounded_and_expire() -> None:
     assert list(recent.shown()) == []
     recent.note("dropped", "no_key", first.address)
     assert next(recent.shown()).times == 1
-
-
-async def test_an_answer_comes_when_all_time_is_spent_above() -> None:
-    """With the real clock: the time may be over when the last nodes above would be asked."""
-    deep = 20
-    world = World({1: None, **{position: position - 1 for position in range(2, deep + 1)}})
-    world.hung.update(range(1, deep))
-    document = await problems.find(world.node(deep), 0.05)
-    assert (document.asked, document.nodes, document.complete) == (f"10.0.0.{deep}", 1, False)
 
 
 def test_a_silent_node_is_reported_once() -> None:
@@ -313,7 +327,7 @@ async def test_a_foreign_identity_is_named_at_once() -> None:
     node = World().node(2)
     node.counters.problems.note("stream", "tls_refused", "10.0.0.7")
     node.counters.problems.note("stream", "tls_foreign_key", "10.0.0.8")
-    found = {(each.text, each.addresses) for each in problems.of_one(node).problems if each.kind == "stream"}
+    found = {(each.text, each.addresses) for each in await said_by(node) if each.kind == "stream"}
     words = "its key is not that of this address: another machine, or the node lost its key"
     assert found == {(f"no TLS with it: tls_foreign_key ({words})", ("10.0.0.8",))}
 
@@ -322,24 +336,23 @@ async def test_a_refusal_for_its_identity_names_the_node_that_is_refused() -> No
     world = World()
     word = WORDS[NO_IDENTITY]
     world.refusals = (refusal(30, word), *(msgspec.structs.replace(refusal(n, word), by="them") for n in (3, 4)))
-    (only,) = [each for each in problems.of_one(world.node(2)).problems if each.kind == "refused"]
-    assert sorted(only.addresses) == ["10.0.0.2", "10.0.0.30"]
+    own, other = [each for each in await said_by(world.node(2)) if each.kind == "refused"]
+    assert (sorted({own.addresses, other.addresses}), own.text) == ([(), ("10.0.0.30",)], other.text)
 
 
 def test_each_reason_of_the_identity_is_explained() -> None:
     words = set(get_args(Word)) - {""} | {"missing"}
-    assert {f"tls_certificate_{word}" for word in words} <= problems.MEANINGS.keys()
+    assert {f"tls_certificate_{word}" for word in words} <= own_problems.MEANINGS.keys()
 
 
 async def test_without_the_root_the_own_register_names_the_dead(autojump_clock: MockClock) -> None:
     world = World()
     world.hung = {1}
-    node = world.node(9)
-    world.known = {9: node}
+    node = world.known[9] = world.node(9)
     node.tracker.spread(REGISTER, [Run(1, 11, Record(1, State.UP)), Run(12, 13, Record(2, State.DOWN, 1000, 3))])
     document = await problems.find(node, BUDGET_S)
     assert not document.complete
-    assert texts(document) == {problems.DOWN: ("10.0.0.12", "10.0.0.13")}
+    assert texts(document) == {problems.DOWN_TEXT: ("10.0.0.12", "10.0.0.13")}
     assert document.down == 2
 
 
@@ -363,3 +376,50 @@ async def test_the_headline_counts_nodes_that_are_down_under_maintenance() -> No
     node.tracker.spread(DOCUMENTS, [Document(*order)])
     document = await problems.find(node, BUDGET_S)
     assert (document.problems, document.down, document.maintained) == ((), 1, 1)
+
+
+# -- what one node says -----------------------------------------------------------------------------------------
+
+
+def line(number: int, *addresses: str, kind: str = "dropped", text: str = "", age_s: int = -1) -> own_problems.Line:
+    return Said(kind, text or f"{number:0200}", age_s), addresses
+
+
+def test_what_one_node_says_is_bounded() -> None:
+    many = [f"2001:db8::{number:x}" for number in range(70)]
+    said = [line(number, *many, kind="refused" if number % 2 else "odd") for number in range(100)]
+    result = own_problems.encoded([*said, line(0, kind="lost")])
+    told = own_problems.decoded(result)
+    assert told is not None
+    assert len(result) <= RESULT_BYTES_MAX
+    assert len(told.problems) + told.more == 101
+    first = told.problems[0]
+    assert (first.kind, first.nodes, len(first.addresses)) == ("refused", 70, own_problems.NAMED_OF_ONE_MAX)
+    assert "lost" in {each.kind for each in told.problems}, "no kind displaces all of another one"
+    short = own_problems.decoded(own_problems.encoded(line(number) for number in range(100)))
+    assert short is not None
+    assert (len(short.problems), short.more) == (own_problems.PROBLEMS_MAX, 36)
+
+
+def test_equal_nodes_say_the_same() -> None:
+    """Whatever their own addresses are, and in which moment they are asked."""
+    results = set()
+    for position, ago_s in ((4, 21.0), (5, 29.9)):
+        node = World().node(position)
+        node.counters.problems = RecentProblems(iter((100.0, 100.0 + ago_s)).__next__)
+        node.counters.problems.note("lost", "lost its leader 10.0.0.2: closed")
+        results.add(trio.run(problems.answer, node, b""))
+    assert len(results) == 1
+
+
+@pytest.mark.parametrize(("ago_s", "told"), [(0.4, 0), (9.9, 9), (10.0, 10), (59.0, 50), (60.0, 60), (599.0, 540)])
+def test_steps_of_ages(ago_s: float, told: int) -> None:
+    assert own_problems.age_step(ago_s) == told
+
+
+def test_the_latest_of_several_ages_counts() -> None:
+    said = own_problems.decoded(
+        own_problems.encoded([line(1, "10.0.0.7", age_s=5), line(1, "10.0.0.8", age_s=3), line(1, age_s=9)])
+    )
+    assert said is not None
+    assert {(each.age_s, each.nodes) for each in said.problems} == {(3, 2), (9, 0)}

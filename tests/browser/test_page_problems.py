@@ -11,6 +11,7 @@ from chromium import Browser, Keys
 
 from subord.client.folding import folded, in_short
 from subord.core.address.network import Network
+from subord.core.carriage.engine.interface import Overview
 from subord.core.settings import Settings
 from subord.core.view import Liveness, Refusal
 from tests.api.fake_node_api import World
@@ -65,18 +66,39 @@ def test_a_healthy_cluster_has_no_problems(browser: Browser, page_of: PageOf) ->
     assert not browser.one("#node").is_displayed()
 
 
+def orders(browser: Browser) -> list[str]:
+    script = "return [...document.querySelectorAll('#order-list li')].map((each) => each.innerText)"
+    return [" ".join(each.split()) for each in browser.run(script)]
+
+
+def test_orders_under_way_are_shown_with_their_coverage(browser: Browser, page_of: PageOf) -> None:
+    node = World().node(4)
+    node.orders.past = [(Overview("ping", 4, True, 11, 10, 1, 0.6, 0.2), 4.0)]
+    address = page_of(node)
+    last = "None under way. The last one, 4 s ago: ping: 10 of 11 nodes answered, 1 missing."
+    browser.until(lambda: browser.text("#orders-summary") == last, "the last one")
+    assert orders(browser) == []
+    held = [Overview("errors", 5, False, 3, 2, 0, 0.3, 5.0), Overview("keys", 4, True, 0, 0, 0, 0.0, 3.0)]
+    address.change(lambda: node.orders.held.extend(held))
+    browser.until(lambda: browser.text("#orders-summary") == "2 orders under way.", "the orders")
+    assert orders(browser) == [
+        "errors from 10.0.0.5: 2 of 3 nodes answered; ends within 5 s",
+        "keys: no answer yet; ends within 3 s",
+    ]
+
+
 def test_each_problem_is_shown_once_with_its_nodes(browser: Browser, page_of: PageOf) -> None:
     world = large(30)
     world.refusals = (Refusal(address="10.0.0.77", by="us", reason="fan-out 8, we use 4", ago_s=12.0, times=3),)
     world.liveness |= dict.fromkeys((23, 24, 26), Liveness.MISSING)
-    world.gone.add(9)
+    world.hung.add(9)
     page_of(world.node(1))
     browser.until(lambda: lines(browser), "problems")
-    assert summary(browser) == "29 nodes answered, 3 problems."
+    assert summary(browser) == "26 nodes answered, 3 problems."
     assert lines(browser) == [
-        "10.0.0.77 refused: fan-out 8, we use 4 (last 12 s ago)",
+        "10.0.0.77 refused: fan-out 8, we use 4 (last 10 s ago)",
         "10.0.0.[23-24,26] down: ended or vanished without goodbye",
-        "10.0.0.9 no answer",
+        "10.0.0.9 no answer (silent)",
     ]
     # Several nodes are picked out, one node is chosen.
     browser.one("[data-problem='1']").click()
@@ -123,12 +145,13 @@ def test_problems_without_room_and_an_incomplete_answer(browser: Browser, page_o
         "problems": [problem("dropped", "its datagrams are dropped: bad_tag", *many, nodes=60)],
         "more": 4,
         "silent": ["10.0.0.2"],
-        "silent_nodes": 7,
+        "silent_nodes": 1,
+        "coverage": {"missing": [{"cause": "silent", "count": 1, "addresses": ["10.0.0.2"]}]},
         "older": ["10.0.0.3"],
         "older_nodes": 1,
         "complete": False,
         "maintained": 2,
-        "note": "10.0.0.1 (root) does not answer: this is what 10.0.0.4 knows",
+        "note": "10.0.0.1 (root) could not be asked, nor another node that lists all members",
     }
     page_of(World().node(4), {"/v1/errors": fixed_answer(json.dumps(answer).encode())})
     browser.until(lambda: lines(browser), "problems")
@@ -136,8 +159,8 @@ def test_problems_without_room_and_an_incomplete_answer(browser: Browser, page_o
     assert browser.text("#problems-note") == f"Not the whole cluster: {answer['note']}."
     assert lines(browser) == [
         f"{in_short(many, total=60)} its datagrams are dropped: bad_tag",
-        "10.0.0.2 no answer; 6 below could not be asked",
-        "10.0.0.3 older daemon: not asked",
+        "10.0.0.2 no answer (silent)",
+        "10.0.0.3 older release: its problems are not known",
         "and 4 more, for which there was no room",
     ]
 

@@ -77,21 +77,35 @@ def test_no_errors(capsys: pytest.CaptureFixture[str]) -> None:
         assert printed(capsys, "errors", "--check", "--socket", path) == ["11 nodes answered, no problems"]
 
 
-def test_errors_of_a_silent_node(capsys: pytest.CaptureFixture[str]) -> None:
+def test_errors_names_nodes_without_an_answer_by_cause(capsys: pytest.CaptureFixture[str]) -> None:
     world = World()
-    world.gone = {2}
-    with fake_daemon(world.node(3)) as path:
+    world.hung, world.older, world.gone = {2, 9}, {3}, {11}
+    with fake_daemon(world.node(4)) as path:
         lines = printed(capsys, "errors", "--socket", path)
-        assert lines == ["4 nodes answered, 1 problem", "10.0.0.2: no answer; 6 below could not be asked"]
+        assert lines == [
+            "7 nodes answered, 1 down, 2 problems",
+            "10.0.0.11: down: ended or vanished without goodbye",
+            "10.0.0.[2,9]: no answer (silent)",
+            "10.0.0.3: older release: its problems are not known",
+        ]
+
+
+def test_errors_of_a_daemon_of_the_last_release() -> None:
+    """It counts the nodes below a silent one, and has no coverage."""
+    found = found_of("10.0.0.1", nodes=1) | {"silent": ["10.0.0.2"], "silent_nodes": 7}
+    assert "10.0.0.2: no answer; 6 below could not be asked" in colourless(problem_lines(found)).splitlines()
 
 
 def test_errors_as_json(capsys: pytest.CaptureFixture[str]) -> None:
     world = World()
-    world.gone = {1}
+    world.hung = {1}
     with fake_daemon(world.node(4)) as path:
         assert main(["errors", "--json", "--check", "--socket", path]) == exit_codes.NOT_REACHED
     found = json.loads(capsys.readouterr().out)
-    assert (found["nodes"], found["complete"], found["asked"]) == (7, False, "10.0.0.2")
+    assert (found["nodes"], found["complete"], found["asked"]) == (7, False, "10.0.0.4")
+    coverage = found["coverage"]
+    assert (coverage["asked"], coverage["told"], coverage["complete"]) == (11, 7, False)
+    assert [(each["cause"], each["count"]) for each in coverage["missing"]] == [("no coordinator", 4)]
 
 
 def found_of(*addresses: str, nodes: int) -> dict[str, Any]:
@@ -117,7 +131,7 @@ def test_long_sets_are_shortened_and_control_characters_removed(capsys: pytest.C
     assert len(short[1]) < 120
     assert full[1].endswith(",95,97,99] and 70 more: lost its leader?[2J")
     assert short[2:] == [
-        "10.0.0.8: older daemon: not asked, nor 2 below",
+        "10.0.0.8: older release: its problems are not known, nor those of 2 below",
         "and 3 more problems, for which there was no room",
     ]
 

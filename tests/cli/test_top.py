@@ -96,6 +96,25 @@ def test_a_page_fits_its_screen(height: int, problem_count: int) -> None:
         assert any("answered" in line for line in lines)
 
 
+def order(service: str = "ping", **fields: Any) -> dict[str, Any]:
+    counts = {"asked": 11, "told": 3, "missing": 1, "left_s": 0.4, "since_s": 4.0}
+    return {"service": service, "issuer": "10.0.0.5", "own": False, **counts, **fields}
+
+
+def test_orders_under_way_are_shown_with_their_coverage() -> None:
+    held = [order(), order("keys", own=True, missing=0), *(order("errors") for _ in range(3))]
+    lines = text_of(answers_with()._replace(orders={"orders": held, "ended": [order()]}))
+    assert lines[1:5] == [
+        "order ping from 10.0.0.5: 3 of 11 answered, 1 missing; ends within 0.4 s",
+        "order keys: 3 of 11 answered; ends within 0.4 s",
+        "order errors from 10.0.0.5: 3 of 11 answered, 1 missing; ends within 0.4 s",
+        "and 2 more orders under way",
+    ]
+    lines = text_of(answers_with()._replace(orders={"orders": [], "ended": [order(own=True)]}))
+    assert lines[1] == "no order under way; the last, 4.0 s ago: ping: 3 of 11 answered, 1 missing"
+    assert text_of(answers_with()._replace(orders={"orders": [], "ended": []}))[1] == "no order under way"
+
+
 def test_a_page_before_anything_is_known() -> None:
     assert text_of(Answers(None, None, None, 0.0, ["no daemon"]))[0] == "no daemon"
 
@@ -107,7 +126,7 @@ def test_once(capsys: pytest.CaptureFixture[str]) -> None:
     with fake_daemon(world.node(3), {"/v1/changes": changes}) as path:
         assert main(["top", "--once", "--socket", path]) == exit_codes.OK
     out = capsys.readouterr().out
-    assert out.startswith("10 nodes, 1 down, depth 3, all at home, root 10.0.0.1\n\n")
+    assert out.startswith("10 nodes, 1 down, depth 3, all at home, root 10.0.0.1\nno order under way\n\n")
     assert "  10.0.0.5: down: ended or vanished without goodbye\n" in out
 
 

@@ -10,6 +10,7 @@ from subord.core.carriage.engine.engine import Engine
 from subord.core.carriage.engine.frames import Ask, Check, Lost, Told, decode, encode, order_of
 from subord.core.carriage.engine.interface import (
     Act,
+    Acted,
     Arrived,
     Finished,
     Issue,
@@ -17,6 +18,8 @@ from subord.core.carriage.engine.interface import (
     Noted,
     Offered,
     Opened,
+    Outcome,
+    Overview,
     Role,
     Transmit,
     Wakeup,
@@ -62,6 +65,27 @@ def test_one_issuer_has_a_bounded_number_of_orders() -> None:
     busy = [each for each in answers if isinstance(each, Finished)]
     assert [each.answer.missing for each in busy] == [(("busy", ALL),)] * 3
     assert engine.sizes["orders"] == bounds.ORDERS_OF_ONE_MAX
+
+
+def test_orders_under_way_and_ended_ones_are_shown() -> None:
+    engine = engine_of()
+    engine.handle(Issue(order(), 4.0), 1.0)
+    engine.handle(Acted(TAG, Outcome(b"x")), 1.1)
+    (held,) = engine.under_way(2.0)
+    assert held == Overview("read", 1, True, 3, 1, 0, 1.0, 3.0)
+    engine.handle(Wakeup(), 5.0)
+    assert engine.under_way(5.0) == []
+    ((ended, at),) = engine.ended
+    assert (at, ended.told, ended.missing, ended.age_s) == (5.0, 1, 2, 4.0)
+
+
+def test_ended_orders_are_bounded() -> None:
+    engine = engine_of()
+    opened(engine)
+    for number in range(bounds.ENDED_MAX + 3):
+        engine.handle(Arrived("link", encode(9, 0, ask(number, service="brew", tag=b"%016d" % number))), 0.0)
+    assert len(engine.ended) == bounds.ENDED_MAX
+    assert {(each.is_own, each.asked) for each, _ in engine.ended} == {(False, 1)}
 
 
 def test_a_service_that_is_not_offered_is_named() -> None:

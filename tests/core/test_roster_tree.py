@@ -52,6 +52,17 @@ def test_a_node_that_vanished_is_down() -> None:
     world.run_until(lambda: split_of(RosterTree(world.nodes[1]), (7, 7))[2] == {"down": "7"}, within_s=20)
 
 
+def test_a_node_that_said_goodbye_is_no_member() -> None:
+    """Its leader reports it as missing for a while."""
+    world, register = rested(), Register(250)
+    world.kill(7)
+    tree = RosterTree(world.nodes[1], register)
+    world.run_until(lambda: split_of(tree, (7, 7))[2] == {"down": "7"}, within_s=20)
+    assert str(tree.every()) == "1-7"
+    register.merge([Run(7, 7, Record(1, State.LEFT))])
+    assert str(tree.every()) == "1-6"
+
+
 def test_a_branch_is_split_by_its_subordinates() -> None:
     tree = RosterTree(rested(15).nodes[1])
     found = tree.split_below(2, Ranges.of_pairs([(2, 15)]))

@@ -96,6 +96,28 @@ def test_around_a_node_that_hangs(lab: Lab, hung: int) -> None:
         lab.kill(hung, signal.SIGCONT)
 
 
+def test_problems_and_keys_around_a_node_that_hangs(lab: Lab) -> None:
+    """The branch below it answers; it alone is named, also in what Prometheus and the last orders show."""
+    before = lab.document(31, "/v1/errors?budget=8", 10.0)
+    assert (before["nodes"], before["silent"], before["coverage"]["told"]) == (NODES, [], NODES)
+    lab.kill(2, signal.SIGSTOP)
+    try:
+        errors = lab.document(31, "/v1/errors?budget=8", 10.0)
+        keys = lab.document(31, "/v1/keys?budget=8", 10.0)
+    finally:
+        lab.kill(2, signal.SIGCONT)
+    for found in (errors, keys):
+        assert (found["silent"], found["silent_nodes"], found["complete"]) == (["10.0.0.2"], 1, True)
+        (missing,) = found["coverage"]["missing"]
+        assert (missing["cause"], missing["addresses"]) == ("silent", ["10.0.0.2"])
+        assert (found["coverage"]["asked"], found["coverage"]["told"]) == (NODES, NODES - 1)
+    assert errors["nodes"] == NODES - 1
+    (ring,) = keys["rings"]
+    assert ring["nodes"] == NODES - 1
+    last, *_ = lab.document(31, "/v1/orders")["ended"]
+    assert (last["service"], last["own"], last["told"], last["missing"]) == ("keys", True, NODES - 1, 1)
+
+
 def test_a_node_that_died_is_named_until_it_returns(lab: Lab) -> None:
     lab.kill(5)
     try:

@@ -20,16 +20,20 @@ from subord.core.carriage.engine.interface import (
     Act,
     Acted,
     Action,
+    Answer,
     Arrived,
     CallDirect,
     Closed,
+    Finished,
     HangUp,
     Lane,
     Opened,
     Role,
     Transmit,
+    Wakeup,
 )
 from subord.core.carriage.engine.lanes import CREDITS, Credit, encode_credit
+from subord.core.carriage.engine.ranges import Ranges
 from subord.core.node import Node
 from subord.core.settings import Settings
 from subord.runtime.counters import Counters
@@ -158,6 +162,26 @@ async def test_a_full_lane_is_counted() -> None:
         one.engine.actions = [Transmit(one.link, Lane.CONTROL, bytes(60_000))] * 5
         one.driver.receive(one.link, GREETING)
         assert one.counters.dropped["order_lane_full"] == 1
+
+
+async def test_orders_of_this_node_are_counted_with_their_coverage() -> None:
+    """A word of another node may be any."""
+    async with tried() as one:
+        answers = []
+
+        async def give() -> None:
+            answers.append(await one.driver.order("ping", b"", None, 1.0))
+
+        one.nursery.start_soon(give)
+        await until(lambda: one.engine.events, "the order")
+        missing = (("silent", Ranges.of((2, 3))), ("a word", Ranges.of((4,))))
+        answer = Answer(targets=Ranges.of(range(1, 5)), groups=((b"x", Ranges.of((1,))),), missing=missing)
+        one.engine.actions = [Finished(one.engine.events[0].order.tag, answer)]
+        one.driver.feed(Wakeup())
+        await until(lambda: answers, "the answer")
+        counters = one.counters
+        assert (counters.orders_given, counters.orders_told) == ({"ping": 1}, 1)
+        assert counters.orders_missing == {"silent": 2, "other": 1}
 
 
 async def test_a_service_that_fails_is_an_outcome() -> None:

@@ -11,17 +11,21 @@ import msgspec
 import pytest
 
 from subord.api.models.coverage import CoverageDocument
+from subord.api.query.orders import Answered, covered
 from subord.cli import COMMANDS, parser
 from subord.core.carriage.engine.bounds import RESULT_BYTES_MAX, SERVICE_CHARS_MAX
 from subord.core.carriage.engine.causes import SENTENCES
 from subord.core.carriage.engine.interface import Answer
 from subord.core.carriage.engine.ranges import Ranges
-from subord.services import NAMES
-from subord.services.contract import Answered, Service
-from subord.services.serving import coverage, readings, service, service_app
+from subord.services import NAMES, WORDS
+from subord.services.contract import Service
+from subord.services.serving import readings, service, service_app
 from tests.api.fake_node_api import World
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
+
+ACTIONS = {"key": "list"}
+"""The action that asks, of commands with several."""
 
 each_service = pytest.mark.parametrize("name", NAMES)
 
@@ -57,12 +61,13 @@ async def test_the_document_covers_all_targets(name: str) -> None:
         Answer(targets=Ranges.of((1, 2)), groups=((b"\xff" * 9, Ranges.of((1, 2))),)),  # of another release
     ]
     for answer in answers:
-        found = one.document(Answered(node, answer, 0.25, coverage(node, answer, 0.25)))
-        assert isinstance(found, CoverageDocument)
+        made = one.document(Answered(node, answer, covered(node, answer, 0.25)))
+        found = made if isinstance(made, CoverageDocument) else made.coverage
+        assert found is not None
         assert found.told + sum(each.count for each in found.missing) == found.asked == len(answer.targets)
         assert found.complete is answer.is_whole
         assert found.oldest_ms == 250
-        msgspec.json.encode(found)
+        msgspec.json.encode(made)
 
 
 @each_service
@@ -74,20 +79,23 @@ async def test_it_is_served_and_answered(name: str) -> None:
 
 @each_service
 def test_its_command_has_help_and_its_document_a_schema(name: str) -> None:
-    assert COMMANDS[name] == f"subord.services.{name}.command"
-    text = parser(name).format_help()
-    assert name in text
+    word = WORDS.get(name, name)
+    assert COMMANDS[word] == f"subord.services.{name}.command"
+    assert word in parser(word).format_help()
     actions = argparse.ArgumentParser().add_subparsers()
-    importlib.import_module(COMMANDS[name]).add(actions)
-    assert "--timeout" in next(iter(actions.choices.values())).format_help()
-    schema = json.loads((DOCS / "schemas" / f"{name}.json").read_text())
+    importlib.import_module(COMMANDS[word]).add(actions)
+    ask = actions.choices[word]
+    if word in ACTIONS:
+        (ask,) = (each.choices[ACTIONS[word]] for each in ask._actions if isinstance(each.choices, dict))
+    assert "--timeout" in ask.format_help()
+    schema = json.loads((DOCS / "schemas" / f"{'-'.join((word, *ACTIONS.get(word, '').split()))}.json").read_text())
     assert "missing" in json.dumps(schema)
 
 
 @each_service
 def test_its_package_says_what_it_is(name: str) -> None:
     said = importlib.import_module(f"subord.services.{name}").__doc__ or ""
-    assert said.startswith(f"`subord {name}`:")
+    assert said.startswith(f"`subord {WORDS.get(name, name)}`:")
 
 
 def test_every_cause_has_a_sentence() -> None:

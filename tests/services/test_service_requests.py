@@ -31,7 +31,7 @@ async def test_a_wrong_request_asks_no_node() -> None:
     assert node.orders.given == []
 
 
-@pytest.mark.parametrize(("budget", "expected"), [("2.5", 2.5), ("99", 8.0), ("", 0.8), ("-1", 0.8)])
+@pytest.mark.parametrize(("budget", "expected"), [("2.5", 2.5), ("99", 8.0), ("", 2.0), ("-1", 2.0)])
 async def test_the_budget_is_bounded(budget: str, expected: float) -> None:
     node = World().node(1)
     await service_app(node)["/v1/ping"]({"budget": budget})

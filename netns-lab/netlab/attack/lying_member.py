@@ -10,7 +10,7 @@ again on each change, selects the lie; A and B are addresses:
     phantoms     its beats report 60,000 nodes that do not exist, signed with a key that it has made for them
     flood [N]    N beats a second (200), each with a row of its own that has changed, and with other phantoms
     claims A     its beats report A below it, unsigned; and, if A may stand below it, with a false signature
-    mute A       answers no question over streams, and asks A many that pass down the tree
+    mute A       answers no question over streams and no order, and asks A many questions that pass down the tree
     goodbye A B  sends B goodbyes and a proposal in the name of A: if A is its own address, unsigned, with its own key
                  and with a false proof; else in frames with the source A, because answers go to A
     ring         gives its neighbours a key ring signed by a stranger, and an unsigned order of an operator
@@ -53,6 +53,7 @@ from subord.runtime.driver import Driver
 from subord.runtime.net.peer_query import Question
 from subord.runtime.net.streams import Streams
 from subord.runtime.net.transport import Transport
+from subord.runtime.orders.driver import OrderDriver
 from subord.runtime.state.tracker import Tracker
 from subord.sealing.header import What
 from subord.sealing.identity import Ed25519Signer, new_seed
@@ -324,7 +325,7 @@ def main(argv: list[str]) -> int | None:
     """As that of the daemon: `run --config FILE`."""
     liar = Liar(Path(argv[-1]).parent)
     send, run, serve, answer = Transport.send, Driver.run, Streams.serve, peer_answers.answer
-    begin, roster = Tracker.__init__, snapshots.roster
+    begin, roster, receive = Tracker.__init__, snapshots.roster, OrderDriver.receive
 
     async def beside(one: Any, *words: Any, other: Any) -> None:
         async with trio.open_nursery() as nursery:
@@ -350,6 +351,8 @@ def main(argv: list[str]) -> int | None:
     patched.answer = answered
     patched = Tracker
     patched.__init__ = begun
+    patched = OrderDriver
+    patched.receive = lambda orders, link, data: liar.words[0] == "mute" or receive(orders, link, data)
     patched = snapshots
     patched.roster = lambda node, now: liar.shown(roster(node, now))
     return cli.main(argv)

@@ -1,8 +1,8 @@
 """The control socket: its paths under /v1 and the documents behind them.
 
 Input: the query of a request. Output: a JSON document, or one sentence that says why there is none. This node answers
-about itself at once. For other nodes it asks them, and answers within a second (within the budget of the request for
-questions to all nodes) even if they are silent.
+about itself at once. For other nodes it asks them, and answers within a second even if they are silent. Questions to
+all nodes are services (subord/services).
 """
 
 from __future__ import annotations
@@ -10,12 +10,14 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from functools import partial
 
-from subord.api.handlers import changes, keys, members, operators, problems, statements
+from subord.api.handlers import changes, keys, members, operators, statements
 from subord.api.handlers.targets import member_metrics, targets
 from subord.api.http.server import App, Handler, Query, Response, document, failure
 from subord.api.models import nodes, trees
 from subord.api.models.fields import JobsDocument, LogDocument, NamesDocument, WhyDocument
+from subord.api.models.orders_under_way import orders
 from subord.api.node_api import AskFailure, NodeApi
+from subord.api.query.orders import BUDGET_S
 from subord.api.query.peer import ASK_S_MAX, ask
 from subord.api.query.root_query import find_roster
 from subord.core.members.register import State
@@ -40,9 +42,7 @@ def control_app(node: NodeApi) -> App:
         "/v1/statements": _telling(lambda _: statements.said(node)),  # of operators, about nodes
         "/v1/changes": partial(changes.changes, node),  # ?since=TOKEN
         "/v1/events": partial(changes.events, node),
-        # Of all nodes, which have ?budget=SECONDS to answer.
-        "/v1/errors": _asking(lambda query: problems.find(node, budget_s(query))),
-        "/v1/keys": _no_keys if node.key_ring is None else _asking(lambda query: keys.find(node, budget_s(query))),
+        "/v1/orders": _telling(lambda _: orders(node)),  # to nodes, at this node; by POST: signed ones
         "/sd": partial(targets, node),
         "/metrics/members": partial(member_metrics, node),
     }
@@ -76,12 +76,12 @@ def _asking(make: Callable[[Query], Awaitable[object]]) -> Handler:
 
 
 def budget_s(query: Query) -> float:
-    """Of `?budget=SECONDS`: the time of the nodes to answer."""
+    """Of `?budget=SECONDS`: the time of the nodes to answer an order."""
     try:
         seconds = float(query.get("budget", "")[:32])
     except ValueError:
-        return ASK_S_MAX
-    return min(max(seconds, BUDGET_S_MIN), BUDGET_S_MAX) if seconds > 0 else ASK_S_MAX
+        return BUDGET_S
+    return min(max(seconds, BUDGET_S_MIN), BUDGET_S_MAX) if seconds > 0 else BUDGET_S
 
 
 async def _tree(node: NodeApi, query: Query) -> Response:
@@ -138,10 +138,6 @@ async def _job_done(node: NodeApi, query: Query) -> Response:
     if complaint is not None:
         return failure(409, complaint)
     return document(JobsDocument(jobs_done=node.counters.jobs_done, jobs_per_hour=node.performance.jobs_per_hour))
-
-
-async def _no_keys(_: Query) -> Response:
-    return failure(409, keys.NO_KEYS)
 
 
 async def _older(_: Query) -> Response:

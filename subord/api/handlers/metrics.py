@@ -64,6 +64,7 @@ class _Node(Collector):
         yield _subordinates(view)
         yield _refusals(view)
         yield from _members(self._node)
+        yield _gauge("orders_under_way", "Orders to nodes that this node holds", len(self._node.orders.under_way()))
         tables = {**view.tables, **self._node.counters.tables()}
         yield _labelled("table_entries", "Entries of each table, all bounded", "table", tables)
         yield from _seal(self._node)
@@ -208,6 +209,16 @@ def _counted(counters: Counters) -> Iterator[Metric]:
     yield _by("input_dropped", "Dropped input, by reason", "reason", counters.dropped)
     yield _by("orders_accepted", "Orders of operators that were taken, by power", "power", counters.orders_accepted)
     yield _by("orders_refused", "Orders of operators that were refused, by reason", "reason", counters.orders_refused)
+    yield _by(
+        "orders_given",
+        "Orders to nodes that commands of this node gave, by service",
+        "service",
+        counters.orders_given,
+    )
+    yield _count("orders_told", "Nodes that answered orders of this node", counters.orders_told)
+    yield _by(
+        "orders_missing", "Nodes that did not answer orders of this node, by cause", "cause", counters.orders_missing
+    )
     yield _by("send_errors", "Datagrams that the kernel rejected, by errno name", "errno", counters.send_errors)
 
 

@@ -1,6 +1,7 @@
 """The answers to questions of other nodes over a stream: the far end of `NodeApi.ask`.
 
-Some questions are about this node; others are about its subtree, and this node asks its subordinates first.
+Most questions are about this node. Those for keys and problems come from nodes of release 0.2, which do not know
+orders: this node asks its branch by an order. Release 0.4 drops them, and `rotate`, of release 0.1.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import msgspec
 from subord.api.handlers import changes, keys, members, problems
 from subord.api.models import nodes
 from subord.api.node_api import NodeApi, Question
-from subord.api.query import aggregate
+from subord.api.query.older_nodes import WHOLE_TREE
 
 
 async def answer(node: NodeApi, question: Question) -> bytes:
@@ -20,7 +21,7 @@ async def answer(node: NodeApi, question: Question) -> bytes:
 
 async def _document(node: NodeApi, question: Question) -> msgspec.Struct:  # noqa: PLR0911 - one return per topic
     words, budget_s = question.words, question.budget_s
-    is_whole = words == aggregate.WHOLE_TREE
+    is_whole = words == WHOLE_TREE
     match question.topic:
         case "status":
             return members.status(node)
@@ -33,8 +34,8 @@ async def _document(node: NodeApi, question: Question) -> msgspec.Struct:  # noq
         case "changes":
             return changes.of_peer(node, words[0] if words else None)
         case "keys":
-            return await (keys.all_keys if is_whole else keys.coverage)(node, budget_s)
+            return await keys.of_branch(node, budget_s, is_whole=is_whole)
         case "problems":
-            return await (problems.of_tree if is_whole else problems.of_subtree)(node, budget_s)
+            return await problems.of_branch(node, budget_s, is_whole=is_whole)
         case "rotate":  # of an older release
             return keys.refused()

@@ -1,7 +1,7 @@
 """The problems of the cluster, each with the nodes that have it.
 
-Every leader asks its subordinates, adds its own problems and reports one list, so the root needs one report for each
-subordinate. Equal problems become one, with the set of their addresses, because several nodes may report a problem
+Input are the answers of all nodes to an order (own_problems.py), and the nodes that gave none, with the cause. Output
+is one list: equal problems become one, with the set of their addresses, because several nodes may report a problem
 about the same other node. The list is bounded; nodes that did not answer are part of it.
 """
 
@@ -10,111 +10,145 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from functools import reduce
+from itertools import islice
 from typing import Final
 
 import msgspec
-import trio
 
-from subord import __version__
 from subord.api.handlers import members
 from subord.api.handlers.maintenance import without_maintained
+from subord.api.handlers.own_problems import (
+    DIFFERENT_MAX,
+    NAMED_MAX,
+    PROBLEMS_MAX,
+    RUNS,
+    SAME_EVERYWHERE,
+    TEXT_MAX,
+    answer,
+    decoded,
+    has_room,
+    rank,
+)
 from subord.api.models import nodes
 from subord.api.models.fields import ErrorsDocument, ProblemDocument, ProblemsDocument, VersionDocument
-from subord.api.models.members import MembersDocument
-from subord.api.node_api import AskFailure, NodeApi
-from subord.api.query import aggregate
-from subord.core.identity.identity import WORDS
-from subord.core.view import Snapshot
-from subord.runtime.problems import LATELY_S, loss_of
-from subord.runtime.security.peer_identity import CERTIFICATE_REASON, FOREIGN_KEY, NO_IDENTITY
+from subord.api.node_api import NodeApi
+from subord.api.query.older_nodes import OlderQuestion
+from subord.api.query.orders import Answered, asked, branch
+from subord.core.carriage.engine.causes import DOWN, LEFT, MOVED, OLDER, UNKNOWN
+from subord.core.carriage.engine.ranges import Ranges
+from subord.core.members.listing import has_ended
+from subord.core.members.register import State
+from subord.runtime.problems import loss_of
 
-PROBLEMS_MAX: Final = 64
-OF_A_KIND_MIN: Final = 4  # of each known kind: one kind leaves room for the others
-NAMED_MAX: Final = 512
-STREAMS_BROKEN_MIN: Final = 3  # of one address: some break whenever a node dies or starts
-TEXT_MAX: Final = 200
-DIFFERENT_MAX: Final = 8  # versions, and rings, in a report
-SHARE_BELOW: Final = 0.9  # the rest is for nodes that are asked again
+__all__ = ["answer", "document", "find", "of_branch"]
+
+SERVICE: Final = "errors"
+OLDER_QUESTION: Final = OlderQuestion("problems", ProblemsDocument)
 REPORTED_BY_MANY: Final = ("duplicate", "refused", "dropped", "stream", "unlisted")
-COUNT_QUIET_S: Final = 5.0  # without a change, or counts may differ because a node is moving
 VANISHED: Final = ("missing", "gone")
 """Kinds, and what the members call it; their text is the same."""
-DOWN: Final = "down: ended or vanished without goodbye"
-MEANINGS: Final = {
-    "no_key": " (it uses another key)",
-    "unsealed": " (it has no key)",
-    "row_not_below": " (it reports nodes that cannot stand below it)",
-    "row_bad_proof": " (it reports what these nodes have not signed)",
-    "rows_of_one": " (it reports too many nodes)",
-    "rows_absent": " (it reports nodes of which hardly any answers)",
-    "boot_leap": " (it tells this node of an earlier life years ahead of the clock)",
-    "stale_boot": " (they are of a former life)",
-    "tls_foreign_key": " (its key is not that of this address: another machine, or the node lost its key)",
-    "tls_no_identity": " (it shows no identity: an older release, or it cannot save its key)",
-    "tls_certificate_altered": " (the certificate of its identity is forged)",
-    "tls_certificate_malformed": " (the certificate of its identity cannot be read)",
-    "tls_certificate_of_a_user": " (the certificate of its identity is not for hosts: `ssh-keygen -h`)",
-    "tls_certificate_other_key": " (it shows the certificate of another key)",
-    "tls_certificate_restricted": " (the certificate of its identity has critical options)",
-    "tls_certificate_revoked": " (its key or its authority is revoked)",
-    "tls_certificate_weak": " (the certificate of its identity is signed with SHA-1)",
-    "tls_certificate_missing": " (its identity has no certificate of the site's authority)",
-    "tls_certificate_not_valid_now": " (the certificate of its identity has expired, or a clock is wrong)",
-    "tls_certificate_other_address": " (the certificate of its identity does not name its address)",
-    "tls_certificate_unknown_authority": " (another authority has certified its identity)",
-    "bad_tag": " (its address is translated on the way, or forged)",
-}
-IDENTITY_REASONS: Final = (FOREIGN_KEY, NO_IDENTITY, CERTIFICATE_REASON)  # shown at once
-IDENTITY_WORDS: Final = frozenset(WORDS.values())
-RUNS: Final = "runs version "
-SAME_EVERYWHERE: Final = ("version", "ring")
-KINDS: Final = (
-    "duplicate",
-    "refused",
-    "order",
-    "conflict",
-    "silent",
-    "missing",
-    "gone",
-    "unlisted",
-    "disputed",
-    "rekeyed",
-    "count",
-    "seeking",
-    "dropped",
-    "stream",
-    "unsaved",
-    "performance",
-    "lost",
-)
-"""Worst first; others come last."""
+DOWN_TEXT: Final = "down: ended or vanished without goodbye"
+NOT_LISTED: Final = (DOWN, LEFT, UNKNOWN, MOVED)
+"""Causes of targets that no leader lists as living."""
 
 
 async def find(node: NodeApi, budget_s: float) -> ErrorsDocument:
-    """The problems of the whole cluster, or of the largest part that answers within `budget_s`."""
+    """The problems of the whole cluster, or of the part that answers within `budget_s`."""
+    return document(await asked(node, SERVICE, budget_s, older=OLDER_QUESTION))
 
-    async def own(left_s: float) -> ProblemsDocument:
-        return await (of_subtree if nodes.path(node) else of_tree)(node, left_s)
 
-    found = await aggregate.of_tree(node, "problems", ProblemsDocument, budget_s, own)
-    note = found.note
-    if note is None and not found.report.is_whole:
-        note = f"{found.asked} knows no root just now: this is what it knows"
-    above = ProblemsDocument(nodes=0, problems=(), silent=found.silent, silent_nodes=len(found.silent))
-    reports = [above, found.report] if found.report.is_whole else [above, found.report, _by_own_register(node)]
-    known = msgspec.structs.replace(folded(reports), is_whole=found.report.is_whole)
-    shown = without_maintained(_document(known, found.asked, note), set(members.maintained_addresses(node)))
+def document(answered: Answered) -> ErrorsDocument:
+    """What the issuer makes of all answers."""
+    node, report, coverage = answered.node, answered.report, None
+    if not isinstance(report, ProblemsDocument):
+        report, coverage = _report(answered), answered.coverage
+    found = msgspec.structs.replace(_document(report, answered.asked, answered.note), coverage=coverage)
+    shown = without_maintained(found, set(members.maintained_addresses(node)))
     return msgspec.structs.replace(shown, problems=tuple(map(_of_several, shown.problems)))
 
 
-def _by_own_register(node: NodeApi) -> ProblemsDocument:
-    """What only a root would report: the nodes that are down, as this node's register has them."""
-    return ProblemsDocument(nodes=0, problems=_down(members.registered(node)))
+async def of_branch(node: NodeApi, budget_s: float, *, is_whole: bool) -> ProblemsDocument:
+    """The report of this node's branch, or as a root that of the whole tree, for a node of release 0.2."""
+    targets = None if is_whole else branch(node)
+    answered = await asked(node, SERVICE, budget_s, targets=targets, older=OLDER_QUESTION)
+    return msgspec.structs.replace(_report(answered), is_whole=is_whole and node.roster().is_root)
 
 
-def _down(known: MembersDocument) -> tuple[ProblemDocument, ...]:
-    of = {kind: [each.address for each in known.members if each.standing == kind] for kind in VANISHED}
-    return tuple(_problem(kind, DOWN, *addresses) for kind, addresses in of.items() if addresses)
+# -- of the answers ---------------------------------------------------------------------------------------------
+
+
+def _report(answered: Answered) -> ProblemsDocument:
+    return msgspec.structs.replace(folded([*_told(answered), _missing(answered)]), listed=_listed(answered))
+
+
+def _told(answered: Answered) -> Iterator[ProblemsDocument]:
+    """What the nodes of each group have said, and the versions of older ones."""
+    for result, positions in answered.answer.groups:
+        yield _of_group(answered.node, result, positions)
+    yield ProblemsDocument(nodes=len(answered.answer.others), problems=(), more=len(answered.answer.others))
+    address_of = answered.node.settings.network.address_text_of
+    for position, older in answered.older.items():
+        yield ProblemsDocument(
+            nodes=0, problems=(_problem("version", f"{RUNS}{older.version}", address_of(position)),)
+        )
+
+
+def _of_group(node: NodeApi, result: bytes, positions: Ranges) -> ProblemsDocument:
+    """What these nodes have said alike."""
+    count, said = len(positions), decoded(result)
+    if said is None:  # as if there had been no room
+        return ProblemsDocument(nodes=count, problems=(), more=count)
+    own = nodes.addresses(node.settings, islice(positions, NAMED_MAX))
+    problems = tuple(
+        ProblemDocument(
+            kind=each.kind,
+            text=each.text,
+            nodes=each.nodes or count,
+            addresses=each.addresses if each.nodes else own,
+            ago_s=None if each.age_s < 0 else float(each.age_s),
+        )
+        for each in said.problems[:PROBLEMS_MAX]
+    )
+    return ProblemsDocument(nodes=count, problems=problems, more=said.more)
+
+
+def _missing(answered: Answered) -> ProblemsDocument:
+    """The nodes without an answer: those that are down, those of an older release, and those that are silent.
+
+    The register of the issuer has what is known of a node while no coordinator answers, too.
+    """
+    node, register = answered.node, answered.node.tracker.membership.register
+    gone, vanished, older, silent = list[int](), list[int](), list[int](), list[int]()
+    by_cause = {DOWN: vanished, OLDER: older}
+    for cause, positions in answered.answer.missing:
+        for position in () if cause in (LEFT, UNKNOWN) else positions:
+            record = register.at(position)
+            if not has_ended(record):
+                is_gone = record is not None and record.state is State.DOWN
+                (gone if is_gone else by_cause.get(cause, silent)).append(position)
+    named = nodes.addresses(node.settings, islice(sorted(silent), NAMED_MAX))
+    problems = (
+        (kind, nodes.addresses(node.settings, sorted(each)))
+        for kind, each in zip(VANISHED, (vanished, gone), strict=True)
+    )
+    return ProblemsDocument(
+        nodes=0,
+        problems=tuple(_problem(kind, DOWN_TEXT, *addresses) for kind, addresses in problems if addresses),
+        silent=named,
+        silent_nodes=len(silent),
+        older=nodes.addresses(node.settings, islice(sorted(older), NAMED_MAX)),
+        older_nodes=len(older),
+    )
+
+
+def _listed(answered: Answered) -> int | None:
+    """How many nodes the coordinator lists as living; None: none was found."""
+    if not answered.answer.is_resolved:
+        return None
+    return len(answered.answer.targets) - sum(len(n) for cause, n in answered.answer.missing if cause in NOT_LISTED)
+
+
+# -- of the document --------------------------------------------------------------------------------------------
 
 
 def _of_several(problem: ProblemDocument) -> ProblemDocument:
@@ -213,120 +247,7 @@ def _with_losses(vanished: ProblemDocument, losses: dict[str, tuple[str, Problem
     return found
 
 
-async def of_tree(node: NodeApi, budget_s: float) -> ProblemsDocument:
-    """At the root: the problems of its subtree, and the nodes that vanished."""
-    away = _down(members.own(node))
-    before = node.snapshot().subtree_nodes
-    below = await of_subtree(node, budget_s)
-    listed = node.snapshot().subtree_nodes
-    counted = ProblemsDocument(nodes=0, problems=(*away, *_difference(node, below, before, listed)))
-    found = folded([below, counted])
-    return msgspec.structs.replace(found, is_whole=node.roster().is_root, listed=listed)
-
-
-def _difference(node: NodeApi, below: ProblemsDocument, *listed: int) -> tuple[ProblemDocument, ...]:
-    """A problem if the number of nodes that answered or are known to be silent is not what the root lists."""
-    stated = _nodes_of(below)
-    if min(listed) <= stated <= max(listed) or node.roster().quiet_s < COUNT_QUIET_S:
-        return ()
-    return (_problem("count", f"the root lists {listed[-1]}, and by their own word they are {stated}", node.address),)
-
-
-def _nodes_of(report: ProblemsDocument) -> int:
-    """The number of nodes that a report covers."""
-    return report.nodes + report.silent_nodes + report.older_nodes
-
-
-def _branch(
-    node: NodeApi, branch: aggregate.BranchReport[ProblemsDocument], report: ProblemsDocument
-) -> ProblemsDocument:
-    """The report of a subordinate, with a problem if its count differs from what the subordinate reports upwards.
-
-    A difference that a leader below has stated already is left out.
-    """
-    more = _nodes_of(report) - report.uncounted - branch.nodes
-    now = {each.position: each.below for each in node.snapshot().subordinates}
-    position = node.settings.network.position_of(branch.address)
-    if not more or now.get(position or 0) != branch.nodes or node.roster().quiet_s < COUNT_QUIET_S:
-        return report
-    words = f"{abs(more)} {'more' if more > 0 else 'fewer'} nodes answer for its branch than it reports"
-    problems = (*report.problems[: PROBLEMS_MAX - 1], _problem("count", words, branch.address))
-    return msgspec.structs.replace(report, problems=problems, uncounted=report.uncounted + more)
-
-
-async def of_subtree(node: NodeApi, budget_s: float) -> ProblemsDocument:
-    """The problems of this node and of all below it, within `budget_s`."""
-    until = trio.current_time() + budget_s
-    reports_below = await aggregate.below(node, "problems", ProblemsDocument, budget_s * SHARE_BELOW)
-    reports = [of_one(node)]
-
-    async def read(each: aggregate.BranchReport[ProblemsDocument]) -> None:
-        if not isinstance(each.report, AskFailure):
-            reports.append(_branch(node, each, each.report))
-        elif await aggregate.is_older(node, each.address, each.report, max(0.0, until - trio.current_time())):
-            reports.append(ProblemsDocument(nodes=0, problems=(), older=(each.address,), older_nodes=each.nodes))
-        else:
-            reports.append(ProblemsDocument(nodes=0, problems=(), silent=(each.address,), silent_nodes=each.nodes))
-
-    async with trio.open_nursery() as nursery:
-        for each in reports_below:
-            nursery.start_soon(read, each)
-    return folded(reports)
-
-
-def of_one(node: NodeApi) -> ProblemsDocument:
-    """The problems that this node knows by itself."""
-    view = node.snapshot()
-    return ProblemsDocument(nodes=1, problems=tuple(_joined([*_about_others(node, view), *_about_us(node, view)])))
-
-
-def _about_others(node: NodeApi, view: Snapshot) -> Iterator[ProblemDocument]:
-    for each in view.refusals:
-        if each.ago_s <= LATELY_S:
-            # The reason names the other node's setting first, whichever side refuses: it is about the other node. One
-            # that the other node gives for an identity is about this node.
-            is_about_us = each.by == "them" and each.reason in IDENTITY_WORDS
-            address = node.address if is_about_us else each.address
-            yield _problem("refused", f"refused: {each.reason}", address, ago_s=each.ago_s)
-    silent = [edge.position for edge in view.subordinates if edge.silent]
-    for address in nodes.addresses(node.settings, silent):
-        yield _problem("silent", "silent: overdue, and not yet given up", address)
-
-
-def _about_us(node: NodeApi, view: Snapshot) -> Iterator[ProblemDocument]:
-    for address in nodes.addresses(node.settings, view.disputed):
-        yield _problem("disputed", f"two subordinates of {node.address} report it in their branches", address)
-    for address in nodes.addresses(node.settings, view.rekeyed):
-        text = f"other nodes remember another key for it than {node.address} does: forget it if its host was replaced"
-        yield _problem("rekeyed", text, address)
-    for address in nodes.addresses(node.settings, view.unlisted):
-        root = nodes.address(node.settings, view.root or view.position)
-        yield _problem("unlisted", f"not listed by the root {root}: a leader above it does not report it", address)
-    for name in sorted(node.tracker.membership.documents.conflicts)[:DIFFERENT_MAX]:
-        text = f"two different orders {name} of one version were given; one of them counts on all nodes"
-        yield _problem("conflict", text, node.address)
-    if view.place is None:
-        yield _problem("seeking", f"has no place ({view.phase})", node.address)
-    for each in node.counters.problems.shown():
-        if each.kind == "stream" and each.times < STREAMS_BROKEN_MIN and not each.text.startswith(IDENTITY_REASONS):
-            continue
-        yield _problem(each.kind, _in_words(each.kind, each.text), each.address or node.address, ago_s=each.ago_s)
-    seal = nodes.seal(node)
-    if seal is not None:
-        yield _problem("ring", f"has key {seal.keys[0]} of revision {seal.revision}", node.address)
-        if not seal.saved and seal.revision:
-            yield _problem("unsaved", "would lose its keys at a restart", node.address)
-    yield _problem("version", f"{RUNS}{__version__}", node.address)
-
-
-def _in_words(kind: str, text: str) -> str:
-    match kind:
-        case "dropped":
-            return f"its datagrams are dropped: {text}{MEANINGS.get(text, '')}"
-        case "stream":
-            return f"no TLS with it: {text}{MEANINGS.get(text, '')}"
-        case _:
-            return text
+# -- folding -----------------------------------------------------------------------------------------------------
 
 
 def _problem(kind: str, text: str, *addresses: str, ago_s: float | None = None) -> ProblemDocument:
@@ -338,7 +259,7 @@ def folded(reports: Iterable[ProblemsDocument]) -> ProblemsDocument:
     """One report made of many: the worst kinds first, within a kind the problems of most nodes."""
     all_of = list(reports)
     problems = _joined(problem for report in all_of for problem in report.problems)
-    problems.sort(key=lambda each: (_rank(each.kind), -each.nodes, each.text))
+    problems.sort(key=lambda each: (rank(each.kind), -each.nodes, each.text))
     for kind in SAME_EVERYWHERE:  # a liar must not displace the others
         surplus = [each for each in problems if each.kind == kind][DIFFERENT_MAX:]
         problems = [each for each in problems if each not in surplus]
@@ -352,8 +273,6 @@ def folded(reports: Iterable[ProblemsDocument]) -> ProblemsDocument:
         silent_nodes=sum(report.silent_nodes for report in all_of),
         older=older[:NAMED_MAX],
         older_nodes=sum(report.older_nodes for report in all_of),
-        uncounted=sum(report.uncounted for report in all_of),
-        listed=next((report.listed for report in all_of if report.listed is not None), None),
     )
 
 
@@ -364,8 +283,7 @@ def _chosen(problems: list[ProblemDocument]) -> tuple[ProblemDocument, ...]:
     others: list[int] = []
     for number, each in enumerate(problems):
         of_kind[each.kind] += 1
-        has_room = each.kind in SAME_EVERYWHERE or (each.kind in KINDS and of_kind[each.kind] <= OF_A_KIND_MIN)
-        (first if has_room else others).append(number)
+        (first if has_room(each.kind, of_kind[each.kind]) else others).append(number)
     return tuple(problems[number] for number in sorted([*first, *others][:PROBLEMS_MAX]))
 
 
@@ -390,9 +308,3 @@ def _sum(one: ProblemDocument, other: ProblemDocument) -> ProblemDocument:
         addresses=addresses[:NAMED_MAX],
         ago_s=min(ages, default=None),
     )
-
-
-def _rank(kind: str) -> int:
-    if kind in SAME_EVERYWHERE:
-        return -1  # never cut off
-    return KINDS.index(kind) if kind in KINDS else len(KINDS)

@@ -17,7 +17,17 @@ if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
 
 METRICS = "subord.api.handlers.metrics"
-PUBLIC = ("/v1/status", "/v1/tree", "/v1/why", "/v1/members", "/v1/changes", "/v1/events", "/sd", "/metrics/members")
+PUBLIC = (
+    "/v1/status",
+    "/v1/tree",
+    "/v1/why",
+    "/v1/members",
+    "/v1/changes",
+    "/v1/events",
+    "/v1/orders",
+    "/sd",
+    "/metrics/members",
+)
 """The paths of the control socket that are served here as they are. Names of keys are not among them."""
 
 

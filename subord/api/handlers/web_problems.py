@@ -15,7 +15,7 @@ from subord.api.handlers import problems
 from subord.api.http.server import Query, Response, document
 from subord.api.models.fields import ErrorsDocument
 from subord.api.node_api import NodeApi
-from subord.api.query.peer import ASK_S_MAX
+from subord.api.query.orders import BUDGET_S
 
 KEPT_S: Final = 5.0
 
@@ -32,7 +32,7 @@ class WebProblems:
     async def __call__(self, _: Query) -> Response:
         async with self._lock:
             if self._answer is None or trio.current_time() - self._asked_at >= KEPT_S:
-                found = await problems.find(self._node, ASK_S_MAX)
+                found = await problems.find(self._node, BUDGET_S)
                 self._answer, self._asked_at = document(without_key_names(found)), trio.current_time()
             return self._answer
 

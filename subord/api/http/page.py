@@ -21,7 +21,18 @@ TYPES = {
 FRONT = "index.html"
 RUNBOOK = "runbook.html"
 SCRIPTS = (
-    *("theme.js", "page.js", "watch.js", "api.js", "dom.js", "forest.js", "fold.js", "header.js", "overview.js"),
+    *(
+        "theme.js",
+        "page.js",
+        "watch.js",
+        "api.js",
+        "dom.js",
+        "forest.js",
+        "fold.js",
+        "header.js",
+        "overview.js",
+        "orders.js",
+    ),
     *("tree.js", "node.js", "problems.js", "events.js", "groups.js", "sparkline.js"),
 )
 FILES = (FRONT, "page.css", *SCRIPTS, "icon.svg")

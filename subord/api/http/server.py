@@ -353,7 +353,7 @@ class _Exchange:
             return failure(404, f"there is nothing here; served: {served}")
         asked = "GET" if method == "HEAD" else method  # without the body, see `_write`
         if asked not in here:
-            return _not_allowed(*(here or ("POST",)))
+            return _not_allowed(*here, *(["POST"] if path in handlers.orders else []))
         if method == "POST" and not self._is_owner():
             return failure(403, "only root and the daemon's own user may make changes: nothing was changed")
         answer = await _made(here[asked](query), path)

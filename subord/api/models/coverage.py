@@ -5,9 +5,12 @@ Invariant: `told` and the nodes of `missing` are together `asked`.
 
 from __future__ import annotations
 
+from typing import Protocol
+
 import msgspec
 
-from subord.api.models.document import Addresses, Count, Document, Sentence
+from subord import SCHEMA_VERSION
+from subord.api.models.document import Addresses, Count, Sentence
 
 
 class MissingDocument(msgspec.Struct, frozen=True, kw_only=True):
@@ -19,7 +22,7 @@ class MissingDocument(msgspec.Struct, frozen=True, kw_only=True):
     addresses: Addresses
 
 
-class CoverageDocument(Document, frozen=True, kw_only=True):
+class Coverage(msgspec.Struct, frozen=True, kw_only=True):
     """`asked`: targets, `told`: those with a result. `complete`: none is missing, and all targets are known.
 
     `oldest_ms`: no result is older than that.
@@ -30,6 +33,20 @@ class CoverageDocument(Document, frozen=True, kw_only=True):
     complete: bool
     missing: tuple[MissingDocument, ...]
     oldest_ms: float
+
+
+class CoverageDocument(Coverage, frozen=True, kw_only=True):
+    """An answer as a whole, with its coverage as fields of its own."""
+
+    schema_version: int = SCHEMA_VERSION
+
+
+class Covered(Protocol):
+    """An answer with its coverage in one field, because it had fields of these names before."""
+
+    @property
+    def coverage(self) -> Coverage | None:
+        """None: an older daemon has answered."""
 
 
 class LevelDocument(msgspec.Struct, frozen=True, kw_only=True):

@@ -13,6 +13,7 @@ from typing import Annotated, ClassVar, Literal
 import msgspec
 
 from subord import SCHEMA_VERSION
+from subord.api.models.coverage import Coverage
 from subord.api.models.document import (
     Address,
     Addresses,
@@ -171,9 +172,9 @@ class CountedRing(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class KeysDocument(Renamed, frozen=True, kw_only=True):
-    """The rings of a subtree.
+    """The rings of nodes.
 
-    `silent_addresses`: some nodes without answer; `silent_nodes`: these and all nodes below them.
+    `silent_addresses`: some nodes without answer; `silent_nodes`: all of them, by release 0.2 also those below them.
     """
 
     OLD_NAMES: ClassVar = {"silent_addresses": "silent"}
@@ -185,12 +186,16 @@ class KeysDocument(Renamed, frozen=True, kw_only=True):
 
 
 class AllKeysDocument(KeysDocument, frozen=True, kw_only=True):
-    """The rings of the whole cluster as far as `asked` could find out; if that is not all, `note` says why."""
+    """The rings of the whole cluster as far as `asked` could find out; if that is not all, `note` says why.
+
+    `coverage`: which nodes have answered, and which not and why; null: an older daemon has answered.
+    """
 
     schema_version: int = SCHEMA_VERSION
     asked: Address
     complete: bool
     note: str | None
+    coverage: Coverage | None = None
 
 
 class ProblemDocument(Renamed, frozen=True, kw_only=True):
@@ -212,10 +217,10 @@ class ProblemDocument(Renamed, frozen=True, kw_only=True):
 class ProblemsDocument(Renamed, frozen=True, kw_only=True):
     """The problems of the `nodes` nodes that answered. `more`: problems for which there was no room.
 
-    `silent_addresses`: some nodes without an answer; `silent_nodes`: these and all nodes below them.
-    `older_addresses`, `older_nodes`: the same for nodes whose version does not know the question. `listed`: how many
-    nodes the root lists. `uncounted`: how many more nodes answered than are listed, as far as leaders below have
-    stated. `is_whole`, between nodes only: the report is the root's.
+    `silent_addresses`: some nodes without an answer; `silent_nodes`: all of them, by release 0.2 also those below
+    them. `older_addresses`, `older_nodes`: the same for nodes whose version does not know the question.
+    `listed`: how many nodes the root lists. `uncounted`: 0, by release 0.2 how many more nodes answered than are
+    listed. `is_whole`, between nodes only: the report is the root's.
     """
 
     OLD_NAMES: ClassVar = {"silent_addresses": "silent", "older_addresses": "older"}
@@ -246,8 +251,8 @@ class ErrorsDocument(ProblemsDocument, frozen=True, kw_only=True):
     """The problems of the cluster as far as `asked` could find out; if that is not all, `note` says why.
 
     `maintained`: nodes under maintenance whose problems are left out. `down`: all nodes that are down, those too.
-    `versions` are those of the nodes that
-    answered, the most frequent one first.
+    `versions` are those of the nodes that answered, and of older ones that told it, the most frequent one first.
+    `coverage`: as of the keys.
     """
 
     schema_version: int = SCHEMA_VERSION
@@ -257,6 +262,7 @@ class ErrorsDocument(ProblemsDocument, frozen=True, kw_only=True):
     maintained: Count = 0
     down: Count = 0
     versions: tuple[VersionDocument, ...] = ()
+    coverage: Coverage | None = None
 
 
 class RotatedDocument(Document, frozen=True, kw_only=True):

@@ -65,15 +65,11 @@ async def ask_root(
 
 
 class TreeReport(msgspec.Struct, Generic[Form], frozen=True):
-    """The document of `asked`; `note`: why it is not that of the whole tree, None if it is.
-
-    `silent`: nodes above this one that did not answer.
-    """
+    """The document of `asked`; `note`: why it is not that of the whole tree, None if it is."""
 
     report: Form
     asked: str
     note: str | None
-    silent: tuple[str, ...] = ()
 
     @property
     def complete(self) -> bool:

@@ -18,7 +18,7 @@ from typing import Final, NoReturn, assert_never
 import trio
 
 from subord.core.carriage.engine import bounds
-from subord.core.carriage.engine.causes import OLDER, REFUSED, SILENT
+from subord.core.carriage.engine.causes import OLDER, REFUSED, SENTENCES, SILENT
 from subord.core.carriage.engine.engine import Engine
 from subord.core.carriage.engine.frames import Tag, order_of
 from subord.core.carriage.engine.interface import (
@@ -40,6 +40,7 @@ from subord.core.carriage.engine.interface import (
     Offered,
     Opened,
     Outcome,
+    Overview,
     Progress,
     Role,
     Transmit,
@@ -171,6 +172,7 @@ class OrderDriver:
         try:
             self.feed(Issue(order_of(tag, service, payload, targets, self._node.context.position), left_s))
             await waiting.is_over.wait()
+            self._counters.orders_given[service] += 1
         finally:
             del self._waiting[tag]
         assert waiting.answer is not None
@@ -181,7 +183,23 @@ class OrderDriver:
         if waiting is not None:
             waiting.answer = action.answer
             if isinstance(action, Finished):
+                self._count(action.answer)
                 waiting.is_over.set()
+
+    def _count(self, answer: Answer) -> None:
+        """Causes of other nodes may be any words."""
+        self._counters.orders_told += answer.told
+        for cause, nodes in answer.missing:
+            self._counters.orders_missing[cause if cause in SENTENCES else "other"] += len(nodes)
+
+    def under_way(self) -> list[Overview]:
+        """The orders at this node, also those that pass."""
+        return self.engine.under_way(trio.current_time())
+
+    def ended(self) -> list[tuple[Overview, float]]:
+        """The last orders that ended, newest first, and how many seconds ago."""
+        now = trio.current_time()
+        return [(order, now - at) for order, at in reversed(self.engine.ended)]
 
     @property
     def leader_round_trip_s(self) -> float:

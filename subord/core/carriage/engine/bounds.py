@@ -37,6 +37,8 @@ OPEN_MAX: Final = 4_096
 DIRECT_MAX: Final = 64
 """Streams of their own that a node has open to other nodes at once; more wait."""
 LINKS_MAX: Final = 4_096
+ENDED_MAX: Final = 16
+"""Orders that ended, which an operator may still see."""
 GROUPS_MAX: Final = 1_024
 """Different results in one answer; the nodes with others are counted without their results."""
 ANSWER_BYTES_MAX: Final = 1 << 20

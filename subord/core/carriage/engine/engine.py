@@ -6,7 +6,7 @@ give Wakeup. It reads no clock and makes no choice by chance. Invariants: docs/p
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterable
 from math import inf
 from typing import assert_never
@@ -30,6 +30,7 @@ from subord.core.carriage.engine.interface import (
     Noted,
     Opened,
     Outcome,
+    Overview,
     Progress,
     Role,
     Services,
@@ -62,6 +63,8 @@ class Engine:
         self._routing = Routing(tree, self._asking, self._acting, self._due)
         self._routing.pass_targets = self._pass_targets
         self._tasks: dict[Task, None] = {}
+        self.ended: deque[tuple[Overview, float]] = deque(maxlen=bounds.ENDED_MAX)
+        """The last orders that ended, newest last, and when."""
 
     # -- the door -----------------------------------------------------------------------------------------
 
@@ -91,6 +94,10 @@ class Engine:
             "links": len(self._links.of),
             "tags": len(self._acting.tags),
         }
+
+    def under_way(self, now: float) -> list[Overview]:
+        """The orders that this node holds, oldest first."""
+        return [task.overview(now) for task in self._tasks]
 
     def handle(self, event: Event, now: float) -> list[Action]:
         """Take one event; returns what the driver does now, in this order."""
@@ -345,6 +352,7 @@ class Engine:
 
     def _forget(self, task: Task, now: float) -> None:
         task.is_over = True
+        self.ended.append((task.overview(now), now))
         task.fold.clear()
         if task.asker is not None:
             task.asker.link.held.pop(task.asker.number, None)

@@ -71,6 +71,23 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
         return self.is_resolved and not self.missing
 
 
+class Overview(NamedTuple):
+    """What an operator may see of an order at a node; of a passing one the numbers are those of the node's own part.
+
+    `is_own`: a command of this node gave it. `asked` 0: the targets are not known yet. `missing`: with a cause so
+    far. `age_s`: since it came to this node.
+    """
+
+    service: str
+    issuer: Position
+    is_own: bool
+    asked: int
+    told: int
+    missing: int
+    age_s: float
+    left_s: float
+
+
 # -- events -------------------------------------------------------------------------------------------------
 
 

@@ -13,7 +13,7 @@ from math import inf
 from subord.core.carriage.engine import bounds, causes
 from subord.core.carriage.engine.folding import Fold, Room
 from subord.core.carriage.engine.frames import Order
-from subord.core.carriage.engine.interface import Answer
+from subord.core.carriage.engine.interface import Answer, Overview
 from subord.core.carriage.engine.links import LinkState
 from subord.core.carriage.engine.ranges import NONE, Ranges
 from subord.core.view import Position
@@ -145,6 +145,19 @@ class Task:
             missing=tuple(sorted(self.missing.items())),
             is_resolved=self.is_resolved and not (self.is_every and self.lacks),
             attempts=self.attempt + 1,
+        )
+
+    def overview(self, now: float) -> Overview:
+        """What an operator may see of it."""
+        return Overview(
+            service=self.order.service,
+            issuer=self.order.issuer,
+            is_own=self.asker is None,
+            asked=len(self.targets),
+            told=len(self.targets) - len(self.remaining),
+            missing=sum(map(len, self.missing.values())),
+            age_s=now - self.began_at,
+            left_s=max(0.0, self.until - now),
         )
 
 

@@ -23,7 +23,7 @@ from subord.client.orders.signing import add_key_option
 from subord.client.text import columns, count, printable
 
 SPREAD_S_MAX = 20.0
-SPREAD_BUDGET_S = 3.0  # half a second is left for the tenth level
+SPREAD_BUDGET_S = 3.0
 SAVED_S_MAX = 1.0  # the time to wait for the nodes' disks
 POLL_S = 0.5
 NAMED_MAX = 8
@@ -158,7 +158,14 @@ def text(found: Document) -> list[str]:
 def _silent(found: Document) -> Iterator[str]:
     if found["silent_nodes"]:
         names = _named(found["silent"], found["silent_nodes"])
-        yield f"no answer from {count(found['silent_nodes'], 'node')}: {names}"
+        yield f"no answer from {count(found['silent_nodes'], 'node')}: {names}{_causes(found)}"
+
+
+def _causes(found: Document) -> str:
+    """ " (silent)"; nodes that are down are not waited for."""
+    missing = (found.get("coverage") or {}).get("missing", [])  # an older daemon tells none
+    causes = [each["cause"] for each in missing if set(each["addresses"]) & set(found["silent"])]
+    return f" ({', '.join(map(printable, causes))})" if causes else ""
 
 
 def _named(addresses: list[str], nodes: int) -> str:

@@ -1,0 +1,104 @@
+"""A question to many nodes as one order: what they answered, and which nodes the answer covers.
+
+Input: a service, and the targets, None for all members. Output: the answer of the engine of orders with its coverage
+in addresses, and what nodes say that are of an older release.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import islice
+from typing import Final, NamedTuple
+
+import msgspec
+import trio
+
+from subord.api.models import nodes
+from subord.api.models.coverage import Coverage, MissingDocument
+from subord.api.node_api import NodeApi
+from subord.api.query.older_nodes import OlderNode, OlderQuestion, report_of_root, statuses
+from subord.core.carriage.engine.causes import OLDER, sentence
+from subord.core.carriage.engine.interface import Answer
+from subord.core.carriage.engine.ranges import Ranges
+from subord.core.view import Position
+
+BUDGET_S: Final = 2.0
+"""Of an order without a time of its own. Without hung nodes it ends much earlier; nodes that stand in for a hung root
+take more than a second."""
+NAMED_MAX: Final = 512
+"""Addresses of one cause; `count` counts all."""
+
+
+class Answered(NamedTuple):
+    """What has come of an order. `older`: nodes that are missing as an older release and have told their status.
+    `report`: of a root of an older release, which knows all members, and cannot coordinate an order."""
+
+    node: NodeApi
+    answer: Answer
+    coverage: Coverage
+    older: Mapping[Position, OlderNode] = {}
+    report: msgspec.Struct | None = None
+
+    @property
+    def asked(self) -> str:
+        """The address of the node that knows all members: of the root, else of this one."""
+        root = nodes.address(self.node.settings, self.node.snapshot().root)
+        is_known = self.answer.is_resolved or self.report is not None
+        return root if root is not None and is_known else self.node.address
+
+    @property
+    def note(self) -> str | None:
+        """Why not all members were asked; None: they were."""
+        if self.answer.is_resolved or self.report is not None:
+            return None
+        node = self.node
+        root = nodes.address(node.settings, node.snapshot().root)
+        if root is None or root == node.address:
+            return f"{node.address} knows no root just now: other nodes than those below it could not be asked"
+        return f"{root} (root) could not be asked, nor another node that lists all members"
+
+
+async def asked(
+    node: NodeApi,
+    service: str,
+    budget_s: float,
+    *,
+    payload: bytes = b"",
+    targets: Ranges | None = None,
+    older: OlderQuestion | None = None,
+) -> Answered:
+    """Give an order. Takes at most `budget_s`. `older`: ask also nodes of older releases."""
+    began = trio.current_time()
+    answer = await node.orders.order(service, payload, targets, budget_s)
+    after_s = trio.current_time() - began
+    found = Answered(node, answer, covered(node, answer, after_s))
+    passed_by = dict(answer.missing).get(OLDER)
+    if older is None or not passed_by:
+        return found
+    if targets is None and not answer.is_resolved:
+        report = await report_of_root(node, older, budget_s - after_s)
+        if report is not None:
+            return found._replace(report=report)
+    return found._replace(older=await statuses(node, passed_by, budget_s - after_s))
+
+
+def covered(node: NodeApi, answer: Answer, after_s: float) -> Coverage:
+    """Whom an answer covers. Every result was made after the order was given, so none is older than `after_s`."""
+    return Coverage(
+        asked=len(answer.targets),
+        told=answer.told,
+        complete=answer.is_whole,
+        missing=tuple(_missing(node, cause, positions) for cause, positions in answer.missing if positions),
+        oldest_ms=round(after_s * 1000, 1),
+    )
+
+
+def _missing(node: NodeApi, cause: str, positions: Ranges) -> MissingDocument:
+    addresses = nodes.addresses(node.settings, islice(positions, NAMED_MAX))
+    return MissingDocument(cause=cause, text=sentence(cause), count=len(positions), addresses=addresses)
+
+
+def branch(node: NodeApi) -> Ranges:
+    """The node and the living nodes below it."""
+    below = (row.position for row in node.roster().rows if row.liveness.value != "missing")
+    return Ranges.of((node.snapshot().position, *below))
