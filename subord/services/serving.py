@@ -1,7 +1,8 @@
 """Serves the registered services: their answers to orders, and their paths `/v1/NAME` at the control socket.
 
-Input: `?nodes=1-3,7`, positions, without it all members; `?budget=SECONDS`; `?payload=TEXT`. Output: the document of
-the service, which always says whom it covers. Invariant: a wrong request gives no order.
+Input of a service that reads: `?nodes=1-3,7`, positions, without it all members; `?budget=SECONDS`; `?payload=TEXT`;
+`?receipts=1`. Input of a service with effects: `?budget=SECONDS`, and a body with the signed order. Output: the
+document of the service, which always says whom it covers. Invariant: a wrong request gives no order.
 """
 
 from __future__ import annotations
@@ -9,23 +10,46 @@ from __future__ import annotations
 import importlib
 from functools import partial
 from itertools import islice
-from typing import Any, Final, TypeVar
+from secrets import token_bytes
+from typing import Annotated, Any, Final, NamedTuple, TypeVar
 
 import msgspec
 import trio
 
 from subord.api.handlers.control import budget_s
-from subord.api.http.server import App, Query, Response, document, failure
+from subord.api.http.server import App, Call, Orders, Query, Response, document, failure
 from subord.api.models import nodes
 from subord.api.models.coverage import CoverageDocument, MissingDocument
 from subord.api.node_api import NodeApi
+from subord.core.carriage.engine.bounds import TAG_BYTES
 from subord.core.carriage.engine.causes import sentence
 from subord.core.carriage.engine.interface import Answer
 from subord.core.carriage.engine.ranges import Ranges
+from subord.core.identity import receipts
 from subord.runtime.orders.driver import Reading
 from subord.services import NAMES
 from subord.services.contract import Answered, Service
 
+
+class Given(NamedTuple):
+    """What an order has beside service, payload and targets. `tag` empty: a new one."""
+
+    tag: bytes = b""
+    authority: bytes = b""
+    receipts: bool = False
+
+
+class SignedOrder(msgspec.Struct, frozen=True, kw_only=True):
+    """The body of a signed order. `nodes`: positions such as 1-3,7; null: all members. Bytes are Base64."""
+
+    tag: Annotated[bytes, msgspec.Meta(min_length=TAG_BYTES, max_length=TAG_BYTES)]
+    nodes: str | None = None
+    payload: bytes = b""
+    authority: bytes = b""
+    receipts: bool = False
+
+
+_signed = msgspec.json.Decoder(SignedOrder)
 Form = TypeVar("Form", bound=CoverageDocument)
 NAMED_MAX: Final = 512
 """Addresses of one cause; `count` counts all."""
@@ -39,26 +63,64 @@ def service(name: str) -> Service:
 
 def readings(node: NodeApi) -> dict[str, Reading]:
     """What this node answers to orders, by service."""
-    return {name: partial(service(name).answer, node) for name in NAMES}
+    answers = {name: service(name).answer for name in NAMES}
+    return {name: partial(answer, node) for name, answer in answers.items() if answer is not None}
+
+
+def effects() -> tuple[str, ...]:
+    """The services for which the agent acts."""
+    return tuple(name for name in NAMES if service(name).answer is None)
 
 
 def service_app(node: NodeApi) -> App:
-    """The paths of the services."""
-    return {f"/v1/{name}": partial(_give, node, name) for name in NAMES}
+    """The paths of the services that read."""
+    return {f"/v1/{name}": partial(_read, node, name) for name in NAMES if service(name).answer is not None}
 
 
-async def _give(node: NodeApi, name: str, query: Query) -> Response:
-    """Give an order, and answer with the document of the service."""
-    wanted = service(name)
+def signed_handlers(node: NodeApi) -> Orders:
+    """The paths of the services with effects, for every client of the control socket: the signature is the authority,
+    and each agent judges it."""
+    return {f"/v1/{name}": partial(_give, node, name) for name in effects()}
+
+
+async def _read(node: NodeApi, name: str, query: Query) -> Response:
+    """Give an order that needs no signature, and answer with the document of the service."""
     try:
         targets = targets_of(query.get("nodes"), node.settings.network.size)
-        payload = wanted.payload(query.get("payload", ""))
+        payload = service(name).payload(query.get("payload", ""))
     except ValueError as error:
         return failure(400, f"{error}: no node was asked")
+    given = Given(receipts=query.get("receipts") == "1")
+    return await _answered(node, name, payload, targets, budget_s(query), given=given)
+
+
+async def _give(node: NodeApi, name: str, call: Call) -> Response:
+    """Give the signed order of the body, and answer with the document of the service."""
+    try:
+        order = _signed.decode(call.body)
+        targets = targets_of(order.nodes, node.settings.network.size)
+    except (msgspec.MsgspecError, RecursionError):
+        return failure(400, "the body is no signed order: no node was asked")
+    except ValueError as error:
+        return failure(400, f"{error}: no node was asked")
+    given = Given(order.tag, order.authority, order.receipts)
+    return await _answered(node, name, order.payload, targets, budget_s(call.query), given=given)
+
+
+async def _answered(
+    node: NodeApi, name: str, payload: bytes, targets: Ranges | None, left_s: float, *, given: Given
+) -> Response:
     began = trio.current_time()
-    answer = await node.orders.order(name, payload, targets, budget_s(query))
+    tag = given.tag or token_bytes(TAG_BYTES)
+    answer = await node.orders.order(
+        name, payload, targets, left_s, tag=tag, authority=given.authority, receipts=given.receipts
+    )
     after_s = trio.current_time() - began
-    return document(wanted.document(Answered(node, answer, after_s, coverage(node, answer, after_s))))
+    if given.receipts:
+        pins = node.tracker.membership.pins
+        assert pins is not None
+        answer = receipts.checked(answer, node.gate.cluster, tag, pins.key_of, node.identity.signer)
+    return document(service(name).document(Answered(node, answer, after_s, coverage(node, answer, after_s))))
 
 
 def targets_of(text: str | None, size: int) -> Ranges | None:

@@ -182,7 +182,7 @@ class FakeOrders:
         self._node = node
         self.given: list[tuple[str, Ranges | None, float]] = []
 
-    async def order(self, service: str, _: bytes, targets: Ranges | None, left_s: float) -> Answer:
+    async def order(self, service: str, _: bytes, targets: Ranges | None, left_s: float, **_given: Any) -> Answer:
         self.given.append((service, targets, left_s))
         world = self._node.world
         wanted = Ranges.of(world.leaders) if targets is None else targets
