@@ -70,6 +70,13 @@ class Journal:
         self._entries: dict[Tag, _Entry] | None = None  # None: not read yet
         self._bytes = 0
         self._dropped_ms = 0
+        self._locked = -1
+
+    def close(self) -> None:
+        """Let another process have the directory."""
+        if self._locked >= 0:
+            os.close(self._locked)
+            self._locked = -1
 
     def __len__(self) -> int:
         return len(self._entries or ())
@@ -175,11 +182,11 @@ class Journal:
 
     def _lock(self) -> None:
         """Keep other agents out of the directory until this process ends. Raises JournalError, OSError."""
-        descriptor = os.open(self._directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        if self._locked < 0:
+            self._locked = os.open(self._directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(self._locked, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            os.close(descriptor)
             raise JournalError(NO_JOURNAL, f"another agent uses the journal {self._directory}") from None
 
     def _sync(self) -> None:

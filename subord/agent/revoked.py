@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import logging
 import os
+import time
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Final
 
@@ -33,12 +35,14 @@ _encode = msgspec.msgpack.Encoder().encode
 class RevokedList:
     """The list of one agent. `directory`: where it is kept."""
 
-    def __init__(self, directory: str, operators: Operators, cluster: Cluster) -> None:
+    def __init__(
+        self, directory: str, operators: Operators, cluster: Cluster, wall: Callable[[], float] = time.time
+    ) -> None:
         self._path = os.path.join(directory, FILE)
         self._operators = operators
         self._documents = Documents(self._read())
         self._revocations = Revocations(self._documents)
-        self._gate = Gate(operators, cluster, self._revocations, Counters())
+        self._gate = Gate(operators, cluster, self._revocations, Counters(), wall)
         operators.revoke(self._revocations.operators)
 
     def word_for(self, *names: str) -> str:

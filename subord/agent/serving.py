@@ -28,6 +28,7 @@ from subord.core.carriage.engine.causes import (
     FAILED,
     MALFORMED,
     OUTCOME_UNKNOWN,
+    REFUSED,
     TAG_USED,
     TOO_LARGE,
     sentence,
@@ -118,8 +119,7 @@ class Server:
         try:
             with suppress(trio.BrokenResourceError, trio.ClosedResourceError):
                 async with stream:
-                    if self._connections <= CONNECTIONS_MAX and self._may_connect(stream):
-                        await self._converse(stream)
+                    await self._converse(stream)
         finally:
             self._connections -= 1
             self._note_work()
@@ -127,20 +127,25 @@ class Server:
     def _may_connect(self, stream: trio.SocketStream) -> bool:
         raw = stream.socket.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
         pid, uid, _ = struct.unpack("3i", raw)
-        if uid in self._users:
-            return True
-        self.refused["foreign user"] += 1
-        logger.warning("process %d of user %d may not give orders to the agent; only the daemon may", pid, uid)
-        return False
+        if uid not in self._users:
+            logger.warning("process %d of user %d may not give orders to the agent; only the daemon may", pid, uid)
+        return uid in self._users
 
     async def _converse(self, stream: trio.SocketStream) -> None:
         data = None
         with trio.move_on_after(GIVEN_S_MAX):
             data = await Frames(stream).next(GIVEN_BYTES_MAX)
-        if data is None:
-            return
+        if data is not None:
+            await stream.send_all(encode(await self._heard(data, is_known=self._may_connect(stream))))
+
+    async def _heard(self, data: bytes, *, is_known: bool) -> Done:
+        """The answer to a frame. `is_known`: it may come from the daemon."""
+        if not is_known:
+            return self._refuse(REFUSED)
+        if self._connections > CONNECTIONS_MAX:
+            return self._refuse(BUSY)
         given = decode_given(data)
-        await stream.send_all(encode(await self.answer(given) if given is not None else self._refuse(MALFORMED)))
+        return self._refuse(MALFORMED) if given is None else await self.answer(given)
 
     # -- orders -------------------------------------------------------------------------------------------
 

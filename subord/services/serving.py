@@ -20,6 +20,7 @@ from subord.api.handlers.control import budget_s
 from subord.api.http.server import App, Call, Orders, Query, Response, document, failure
 from subord.api.models import nodes
 from subord.api.models.coverage import CoverageDocument, MissingDocument
+from subord.api.models.document import Document
 from subord.api.node_api import NodeApi
 from subord.core.carriage.engine.bounds import TAG_BYTES
 from subord.core.carriage.engine.causes import sentence
@@ -28,6 +29,7 @@ from subord.core.carriage.engine.ranges import Ranges
 from subord.core.identity import receipts
 from subord.runtime.orders.driver import Reading
 from subord.services import NAMES
+from subord.services.acting import has_effects
 from subord.services.contract import Answered, Service
 
 
@@ -47,6 +49,13 @@ class SignedOrder(msgspec.Struct, frozen=True, kw_only=True):
     payload: bytes = b""
     authority: bytes = b""
     receipts: bool = False
+
+
+class ClusterDocument(Document, frozen=True, kw_only=True):
+    """The cluster as signatures name it."""
+
+    name: str
+    network: str
 
 
 _signed = msgspec.json.Decoder(SignedOrder)
@@ -69,12 +78,20 @@ def readings(node: NodeApi) -> dict[str, Reading]:
 
 def effects() -> tuple[str, ...]:
     """The services for which the agent acts."""
-    return tuple(name for name in NAMES if service(name).answer is None)
+    return tuple(filter(has_effects, NAMES))
 
 
 def service_app(node: NodeApi) -> App:
-    """The paths of the services that read."""
-    return {f"/v1/{name}": partial(_read, node, name) for name in NAMES if service(name).answer is not None}
+    """The paths of the services that read; of one with effects, what its orders are signed for."""
+    return {
+        f"/v1/{name}": partial(_cluster, node) if has_effects(name) else partial(_read, node, name) for name in NAMES
+    }
+
+
+async def _cluster(node: NodeApi, _: Query) -> Response:
+    await trio.lowlevel.checkpoint()
+    name, network = node.gate.cluster
+    return document(ClusterDocument(name=name, network=network))
 
 
 def signed_handlers(node: NodeApi) -> Orders:

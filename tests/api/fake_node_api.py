@@ -18,8 +18,10 @@ from subord.config.schema import NodeConfig
 from subord.core.address.network import Network
 from subord.core.carriage.documents import Documents
 from subord.core.carriage.engine.causes import DOWN, SILENT, UNKNOWN
+from subord.core.carriage.engine.frames import order_of
 from subord.core.carriage.engine.interface import Answer
 from subord.core.carriage.engine.ranges import Ranges
+from subord.core.identity import receipts
 from subord.core.identity.pins import Pins
 from subord.core.members.membership import Judged, Membership
 from subord.core.members.register import Register
@@ -91,6 +93,8 @@ class World:
         self.gone: set[int] = set()
         self.newly_placed: set[int] = set()  # since a second in their places
         self.lying: dict[int, bytes] = {}
+        self.false_receipts: set[int] = set()
+        self.without_receipts: set[int] = set()
         self.names: dict[str, str] = {}
         self.resolved: dict[str, str] = {}  # names by the resolver
         self.own_name: str | None = None
@@ -181,9 +185,11 @@ class FakeOrders:
     def __init__(self, node: FakeNode) -> None:
         self._node = node
         self.given: list[tuple[str, Ranges | None, float]] = []
+        self.signed: list[dict[str, Any]] = []
 
-    async def order(self, service: str, _: bytes, targets: Ranges | None, left_s: float, **_given: Any) -> Answer:
+    async def order(self, service: str, _: bytes, targets: Ranges | None, left_s: float, **given: Any) -> Answer:
         self.given.append((service, targets, left_s))
+        self.signed.append(given)
         world = self._node.world
         wanted = Ranges.of(world.leaders) if targets is None else targets
         causes = dict.fromkeys(world.hung, SILENT) | dict.fromkeys(world.gone, DOWN)
@@ -194,12 +200,25 @@ class FakeOrders:
             if each in causes:
                 missing[causes[each]].append(each)
             else:
-                told[msgspec.msgpack.encode(Pong(len(world.path(each)), 9 if world.path(each) else 0))].append(each)
+                result = msgspec.msgpack.encode(Pong(len(world.path(each)), 9 if world.path(each) else 0))
+                told[self._receipted(each, result, **given) if given.get("receipts") else result].append(each)
         return Answer(
             targets=wanted,
             groups=tuple((result, Ranges.of(nodes)) for result, nodes in told.items()),
             missing=tuple((cause, Ranges.of(nodes)) for cause, nodes in sorted(missing.items())),
         )
+
+    def _receipted(self, position: int, result: bytes, *, tag: bytes, **_: Any) -> bytes:
+        """With the receipt of a node; `false_receipts` are of the node's leader."""
+        world = self._node.world
+        by = world.path(position)[-1] if position in world.false_receipts else position
+        order = order_of(tag, "ping", b"", None, 1, receipts=position not in world.without_receipts)
+        return receipts.signed(signer_of(by), self._node.gate.cluster, position, order, result)
+
+
+def signer_of(position: int) -> Ed25519Signer:
+    """The identity of a node."""
+    return Ed25519Signer(bytes([position % 256]) * 32)
 
 
 class FakeNode:
@@ -212,7 +231,7 @@ class FakeNode:
         self.resolved_names = ResolvedNames(world.resolved.get, lambda: world.own_name)
         self.counters = Counters()
         self.key_ring = world.key_rings.get(position)
-        self.identity = Identity(Ed25519Signer(bytes([position % 256]) * 32), "", self.address, 0.0)
+        self.identity = Identity(signer_of(position), "", self.address, 0.0)
         self.peers = PeerIdentities()
         self.reported: list[float] = []  # the performance as it is reported to the core
         self.performance = PerformanceMeter(world.given, self.counters, self.reported.append, time.monotonic)
