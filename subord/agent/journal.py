@@ -163,6 +163,13 @@ class Journal:
             self._bytes -= entry.size
             os.unlink(self._path(entry.name))
 
+    def check(self) -> None:
+        """Raises JournalError: the directory cannot be used."""
+        try:
+            self._check()
+        except OSError as error:
+            raise self._failed(error) from None
+
     def _check(self) -> None:
         """Refuse a directory that others could write to. Raises JournalError, OSError."""
         status = os.stat(self._directory)

@@ -23,6 +23,7 @@ from typing import Final
 import trio
 
 from subord import __version__
+from subord.agent import check
 from subord.agent.journal import Journal
 from subord.agent.judge import Judge
 from subord.agent.revoked import RevokedList
@@ -49,12 +50,14 @@ STOP_S_MAX: Final = 10.0
 
 def main(words: Sequence[str] | None = None) -> int:
     """Run the agent until it has no more work, or a signal ends it; returns the exit code."""
-    arguments = _parser().parse_args(words)
+    arguments = parser().parse_args(words)
     try:
         config = load(arguments.config, arguments.set)
     except ConfigError as error:
         print(f"subord-agent: {error}", file=sys.stderr)
         return TRY_AGAIN if error.passing else CONFIGURATION
+    if arguments.check:
+        return _checked(config)
     with Log() as log, ExitStack() as resources:
         log.open(config.node.log_format)
         log.choose(config)
@@ -68,27 +71,40 @@ def main(words: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+def _checked(config: Config) -> int:
+    """Prints what is found."""
+    found = list(check.lines(config))
+    for text, _ in found:
+        print(text)
+    return 0 if all(is_sound for _, is_sound in found) else CONFIGURATION
+
+
+def parser() -> argparse.ArgumentParser:
+    made = argparse.ArgumentParser(
         prog="subord-agent",
         description="Carry out orders of operators on this node. The daemon passes them on; the agent checks the "
         "signature and the policy of this node itself, and acts at most once on each. systemd starts it when an "
         "order comes.",
         allow_abbrev=False,
     )
-    parser.add_argument("--version", action="version", version=f"subord-agent {__version__}")
-    parser.add_argument("--config", metavar="FILE", required=True, help="the configuration of the daemon, in TOML")
-    parser.add_argument(
+    made.add_argument("--version", action="version", version=f"subord-agent {__version__}")
+    made.add_argument("--config", metavar="FILE", required=True, help="the configuration of the daemon, in TOML")
+    made.add_argument(
         "--set",
         metavar="KEY=VALUE",
         action="append",
         default=[],
         help="override a key of the file, such as agent.idle_s=60; may be given again",
     )
-    parser.add_argument(
+    made.add_argument(
         "--socket", action="store_true", help="listen at agent.socket, and do not end without work (default: systemd)"
     )
-    return parser
+    made.add_argument(
+        "--check",
+        action="store_true",
+        help="start nothing; say which node this is, and whether operators, policy and journal can be used",
+    )
+    return made
 
 
 async def _run(config: Config, listener: socket.socket, log: Log, idle_s: float) -> None:
