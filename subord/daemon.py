@@ -35,7 +35,6 @@ from subord.config import load
 from subord.config.schema import Config
 from subord.config.source import ConfigError
 from subord.core import snapshots
-from subord.core.carriage.documents import REVOKED
 from subord.core.events import (
     Gone,
     Healed,
@@ -50,7 +49,6 @@ from subord.core.events import (
     Start,
     Wakeup,
 )
-from subord.core.identity import receipts
 from subord.core.members.membership import Membership
 from subord.core.messages import Terms
 from subord.core.node import Node
@@ -71,8 +69,6 @@ from subord.runtime.net.interfaces import InterfaceError, check_place, choose
 from subord.runtime.net.seeds import SeedList
 from subord.runtime.net.streams import Streams, streams_allowed
 from subord.runtime.net.transport import Transport
-from subord.runtime.orders.agent import Agent
-from subord.runtime.orders.driver import OrderDriver
 from subord.runtime.security.credentials import Credentials, CredentialsError, limit_unraisable_log, protect_memory
 from subord.runtime.security.effects import Effects, is_strict
 from subord.runtime.security.gate import Gate
@@ -85,7 +81,8 @@ from subord.runtime.systemd import Systemd
 from subord.sealing.incarnation import next_life
 from subord.sealing.keys import Keyring, KeyringError
 from subord.sealing.sealer import Sealer
-from subord.services.serving import effects, readings, service_app, signed_handlers
+from subord.services.driving import order_driver
+from subord.services.serving import service_app, signed_handlers
 
 logger = logging.getLogger("subord")
 
@@ -198,7 +195,7 @@ class Daemon:
         self._driver = Driver(node, transport, self.counters, self._observe)
         self.tracker = self._make_tracker(node, memory)
         self.counters.tables = lambda: self._sizes(sealer)
-        self.orders = self._make_orders(node)
+        self.orders = order_driver(self, node, self.config.agent.socket)
         self._streams = self._make_streams(self._driver, sealer)
         self._seeds = SeedList(
             self.settings.network,
@@ -273,14 +270,6 @@ class Daemon:
         tracker.on_pins = lambda: self._driver.feed(Wakeup())
         return tracker
 
-    def _make_orders(self, node: Node) -> OrderDriver:
-        """The driver of orders, with the agent of this node behind it."""
-        membership = self.tracker.membership
-        agent = Agent(self.config.agent.socket, self.counters, lambda: membership.documents.by_name.get(REVOKED))
-        orders = OrderDriver(node, self.counters, readings(self), membership.register, agent=agent, effects=effects())
-        orders.receipt = partial(receipts.signed, self.identity.signer, self.gate.cluster, self.position)
-        return orders
-
     def _make_streams(self, driver: Driver, sealer: Sealer | None) -> Streams:
         return Streams(
             self.address,
@@ -303,8 +292,8 @@ class Daemon:
         """Serve the API on the control socket and on the web address."""
         control = {**control_app(self), **service_app(self)}
         orders = {**order_handlers(self), **signed_handlers(self)}
-        serve_control = partial(server.serve, changes=control_changes(self), orders=orders)
-        nursery.start_soon(serve_control, control, self._control_listener)
+        changing = partial(server.serve, changes=control_changes(self), orders=orders)
+        nursery.start_soon(changing, control, self._control_listener)
         if self._web_listener is not None:
             is_our_host = host_check(self, self.config.node.web_names)
             serve_web = partial(server.serve, tls=lambda: self._credentials.metrics_context, is_our_host=is_our_host)

@@ -1,9 +1,9 @@
 """Which orders the agent of this node carries out: the operator's signature, and the policy of the node.
 
 Inputs are an order, the operators file, the policy, and the list of revoked operators; output is a verdict with a
-cause of engine/causes.py. The daemon is not trusted: it can withhold an order, and change nothing of it. Invariant:
-what is accepted was signed for this cluster, this node, this service and this time, by an operator whom the policy of
-this node allows the service as the user of the order.
+cause of carriage/engine/causes.py. The daemon is not trusted: it can withhold an order, and change nothing of it.
+Invariant: what is accepted was signed for this cluster, this node, this service and this time, by an operator whom
+the policy of this node allows the service as the user of the order.
 """
 
 from __future__ import annotations

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Awaitable, Callable
-from functools import cache
 from typing import NamedTuple
 
 from subord import services
@@ -28,7 +27,6 @@ class Context(NamedTuple):
 Act = Callable[[bytes, Context], Awaitable[bytes]]
 
 
-@cache
 def has_effects(name: str) -> bool:
     """Whether a service is registered and has an `agent.py`."""
     return name in services.NAMES and importlib.util.find_spec(f"subord.services.{name}.agent") is not None

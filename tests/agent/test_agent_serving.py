@@ -32,9 +32,7 @@ from subord.runtime.frames import Frames, frame
 from subord.runtime.orders import agent as client
 from subord.runtime.orders.agent import Agent
 from subord.services.acting import act_of, has_effects
-from tests.agent.test_judge import CLUSTER, POLICY, POSITION, Operators
-
-toy_services.register()
+from tests.agent.test_agent_judge import CLUSTER, POLICY, POSITION, Operators
 
 
 class Stage:
@@ -92,6 +90,7 @@ class Stage:
 
 @pytest.fixture
 def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stage:
+    toy_services.register(monkeypatch.setattr)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(client, "PAUSES_S", (0.0, 0.0))
     return Stage(tmp_path)

@@ -1,8 +1,8 @@
 """Orders of services with effects: what an operator signs, and why an order does not count whatever its signature.
 
 Inputs are an order of the engine, its authority, a position and the time; outputs are the signed content, and a cause
-of engine/causes.py. Invariant: the content names the cluster, the service, the tag, the targets, the payload, the
-user and both times, so nothing of an order can be changed, or used elsewhere, later or again.
+of carriage/engine/causes.py. Invariant: the content names the cluster, the service, the tag, the targets, the
+payload, the user and both times, so nothing of an order can be changed, or used elsewhere, later or again.
 """
 
 from __future__ import annotations

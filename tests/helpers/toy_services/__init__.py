@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 FOLDER = Path(__file__).parent
 NAMES = ("touch",)
 
 
-def register() -> None:
-    """Before anything imports the registry's names."""
+def register(patch: Callable[[object, str, object], None] = setattr) -> None:
+    """Before anything else imports the names of the registry. `patch`: of a fixture that takes it back."""
     from subord import services
 
-    if "touch" not in services.NAMES:
-        services.NAMES = (*services.NAMES, *NAMES)  # type: ignore[misc]
-        services.__path__.append(str(FOLDER))
+    patch(services, "NAMES", (*services.NAMES, *NAMES))
+    patch(services, "__path__", [*services.__path__, str(FOLDER)])
