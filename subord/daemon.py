@@ -24,7 +24,6 @@ import trio
 from subord import __version__
 from subord.api.handlers import peer_answers
 from subord.api.handlers.control import control_app, control_changes
-from subord.api.handlers.orders import order_handlers
 from subord.api.handlers.web import web_app
 from subord.api.http import server
 from subord.api.http.host_check import host_check
@@ -291,9 +290,8 @@ class Daemon:
     def _serve(self, nursery: trio.Nursery) -> None:
         """Serve the API on the control socket and on the web address."""
         control = {**control_app(self), **service_app(self)}
-        orders = {**order_handlers(self), **signed_handlers(self)}
-        changing = partial(server.serve, changes=control_changes(self), orders=orders)
-        nursery.start_soon(changing, control, self._control_listener)
+        serve_control = partial(server.serve, changes=control_changes(self), orders=signed_handlers(self))
+        nursery.start_soon(serve_control, control, self._control_listener)
         if self._web_listener is not None:
             is_our_host = host_check(self, self.config.node.web_names)
             serve_web = partial(server.serve, tls=lambda: self._credentials.metrics_context, is_our_host=is_our_host)

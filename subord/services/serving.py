@@ -17,6 +17,7 @@ import msgspec
 import trio
 
 from subord.api.handlers.control import budget_s
+from subord.api.handlers.orders import order_handlers
 from subord.api.http.server import App, Call, Orders, Query, Response, document, failure
 from subord.api.models import nodes
 from subord.api.models.coverage import CoverageDocument, MissingDocument
@@ -95,9 +96,9 @@ async def _cluster(node: NodeApi, _: Query) -> Response:
 
 
 def signed_handlers(node: NodeApi) -> Orders:
-    """The paths of the services with effects, for every client of the control socket: the signature is the authority,
-    and each agent judges it."""
-    return {f"/v1/{name}": partial(_give, node, name) for name in effects()}
+    """The paths of all that operators sign, for every client of the control socket: the signature is the authority.
+    Orders of services with effects are judged by each agent."""
+    return {**order_handlers(node), **{f"/v1/{name}": partial(_give, node, name) for name in effects()}}
 
 
 async def _read(node: NodeApi, name: str, query: Query) -> Response:
