@@ -197,6 +197,15 @@ async def test_another_order_with_a_known_tag_is_refused(stage: Stage) -> None:
     assert stage.times("other") == 0
 
 
+async def test_another_order_with_the_tag_of_one_that_runs_is_refused(stage: Stage) -> None:
+    async with stage.running(), trio.open_nursery() as nursery:
+        nursery.start_soon(stage.agent.act, stage.order(waits=True), 5)
+        await until(stage.times, "it acts")
+        with trio.fail_after(4):
+            assert await stage.agent.act(stage.order(name="other"), 5) == Outcome(cause="tag used")
+        (stage.top / "go").touch()
+
+
 async def test_a_service_that_fails_and_one_that_takes_too_long(stage: Stage) -> None:
     async with stage.running():
         assert await stage.agent.act(stage.order(fails=True), 5) == Outcome(cause="failed")
@@ -212,7 +221,8 @@ async def test_the_order_of_the_operator_bounds_the_time_too(stage: Stage) -> No
     """Whatever time the daemon gives it."""
     stage.now_ms = NOW_MS + 304_950
     async with stage.running():
-        assert await stage.agent.act(stage.order(waits=True), 3000) == Outcome(cause="expired")
+        with trio.fail_after(10):
+            assert await stage.agent.act(stage.order(waits=True), 3000) == Outcome(cause="expired")
 
 
 async def test_a_journal_that_cannot_be_written(stage: Stage) -> None:

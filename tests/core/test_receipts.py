@@ -117,6 +117,15 @@ def test_a_node_that_has_no_identity_gives_no_receipt() -> None:
     assert found.missing == (("no receipt", Ranges.of((1,))),)
 
 
+def test_a_receipt_counts_for_its_address_only() -> None:
+    """Also where a host has two addresses, and one key."""
+    groups = (receipt_of(4), Ranges.of((4,))), (receipt_of(4, result=b"ko"), Ranges.of((5,)))
+    answer = Answer(targets=Ranges.of((4, 5)), groups=groups)
+    found = receipts.checked(answer, CLUSTER, TAG, lambda _: SIGNERS[4].key, Ed25519Signer(bytes(32)))
+    assert found.groups == ((b"ok", Ranges.of((4,))),)
+    assert found.missing == (("no receipt", Ranges.of((5,))),)
+
+
 def test_an_order_that_asks_for_none_gets_plain_results() -> None:
     order: Order = order_of(TAG, "read", b"", None, 1)
     assert receipts.signed(SIGNERS[1], CLUSTER, 1, order, b"ok") == b"ok"
