@@ -20,6 +20,6 @@ def order_driver(api: NodeApi, node: Node, agent_socket: str) -> OrderDriver:
     """`agent_socket`: where the agent of this node is, if there is one."""
     membership = api.tracker.membership
     agent = Agent(agent_socket, api.counters, lambda: membership.documents.by_name.get(REVOKED))
-    made = OrderDriver(node, api.counters, readings(api), membership.register, agent=agent, effects=effects())
+    made = OrderDriver(node, api.counters, readings(api), membership, agent=agent, effects=effects())
     made.receipt = partial(receipts.signed, api.identity.signer, api.gate.cluster, node.context.position)
     return made

@@ -46,7 +46,7 @@ from subord.core.carriage.engine.interface import (
     Wakeup,
 )
 from subord.core.carriage.engine.ranges import NONE, Ranges
-from subord.core.members.register import Register
+from subord.core.members.membership import Membership
 from subord.core.node import Node
 from subord.core.roster_tree import RosterTree
 from subord.core.view import Position
@@ -81,12 +81,12 @@ class OrderDriver:
         node: Node,
         counters: Counters,
         readings: Mapping[str, Reading],
-        register: Register | None = None,
+        membership: Membership | None = None,
         *,
         agent: Agent | None = None,
         effects: Collection[str] = (),
     ) -> None:
-        """`readings`: what this node answers, by service; they change nothing and need no agent. `register`: the
+        """`readings`: what this node answers, by service; they change nothing and need no agent. `membership`: the
         members that this node remembers. `effects`: the services for which `agent` acts."""
         self.called: Called
         """Opens a stream for orders to an address."""
@@ -96,7 +96,10 @@ class OrderDriver:
         self._agent = agent
         self._counters = counters
         offered = {**{name: Offered() for name in readings}, **{name: Offered(has_effects=True) for name in effects}}
-        self.engine = Engine(RosterTree(node, register), offered, now=trio.current_time())
+        tree = RosterTree(node)
+        if membership is not None:
+            tree = RosterTree(node, membership.register, membership.history.pending)
+        self.engine = Engine(tree, offered, now=trio.current_time())
         self._timer = trio.CancelScope(deadline=inf)
         self._links: dict[Link, OrderLink] = {}
         self._calls: dict[Link, trio.CancelScope] = {}
