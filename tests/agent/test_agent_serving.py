@@ -78,6 +78,13 @@ class Stage:
                 nursery.cancel_scope.cancel()
         self.journal.close()
 
+    async def act(self, order: Order, left_s: float) -> Outcome:
+        """The outcome; a refused order has not begun."""
+        acted = await self.agent.act(order, left_s)
+        assert acted.tag == order.tag
+        assert acted.begun is (acted.outcome.cause in ("", "failed", "expired", "outcome unknown"))
+        return acted.outcome
+
     def order(self, *, name: str = "touched", **given: Any) -> Order:
         behaviour = {key: given.pop(key) for key in ("waits", "fails") if key in given}
         return order(json.dumps({"file": str(self.top / name), **behaviour}).encode(), **given)
@@ -101,10 +108,10 @@ TOUCHED = Outcome(b"touched")
 
 async def test_an_order_acts_once_and_the_outcome_is_given_again(stage: Stage) -> None:
     async with stage.running():
-        assert await stage.agent.act(stage.order(), 5) == TOUCHED
-        assert await stage.agent.act(stage.order(), 5) == TOUCHED
+        assert await stage.act(stage.order(), 5) == TOUCHED
+        assert await stage.act(stage.order(), 5) == TOUCHED
     async with stage.running():
-        assert await stage.agent.act(stage.order(), 5) == TOUCHED
+        assert await stage.act(stage.order(), 5) == TOUCHED
     assert stage.times() == 1
     assert (stage.top / "touched").read_text() == "ann as root\n"
     assert stage.counters.orders_accepted == {"touch": 3}
@@ -114,7 +121,7 @@ async def test_two_questions_at_once_act_once(stage: Stage) -> None:
     told: list[Outcome] = []
 
     async def ask() -> None:
-        told.append(await stage.agent.act(stage.order(waits=True), 5))
+        told.append(await stage.act(stage.order(waits=True), 5))
 
     async with stage.running() as server, trio.open_nursery() as nursery:
         nursery.start_soon(ask)
@@ -127,12 +134,12 @@ async def test_two_questions_at_once_act_once(stage: Stage) -> None:
 
 async def test_an_agent_that_dies_in_the_middle_does_not_act_again(stage: Stage) -> None:
     async with stage.running(), trio.open_nursery() as nursery:
-        nursery.start_soon(stage.agent.act, stage.order(waits=True), 5)
+        nursery.start_soon(stage.act, stage.order(waits=True), 5)
         await until(stage.times, "it acts")
         nursery.cancel_scope.cancel()
     (stage.top / "go").touch()
     async with stage.running():
-        assert await stage.agent.act(stage.order(waits=True), 5) == Outcome(cause="outcome unknown")
+        assert await stage.act(stage.order(waits=True), 5) == Outcome(cause="outcome unknown")
     assert stage.times() == 1
 
 
@@ -140,22 +147,22 @@ async def test_the_outcome_counts_though_the_daemon_is_gone(stage: Stage) -> Non
     """The connection ends while the service acts; a later question gets what has come of it."""
     async with stage.running() as server:
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(stage.agent.act, stage.order(waits=True), 5)
+            nursery.start_soon(stage.act, stage.order(waits=True), 5)
             await until(stage.times, "it acts")
             nursery.cancel_scope.cancel()
         (stage.top / "go").touch()
         await until(lambda: not server._running, "it has ended")
-        assert await stage.agent.act(stage.order(waits=True), 5) == TOUCHED
+        assert await stage.act(stage.order(waits=True), 5) == TOUCHED
     assert stage.times() == 1
 
 
 async def test_without_an_agent(stage: Stage) -> None:
-    assert await stage.agent.act(stage.order(), 5) == Outcome(cause="no agent")
+    assert await stage.act(stage.order(), 5) == Outcome(cause="no agent")
     stage.path.touch()
-    assert await stage.agent.act(stage.order(), 5) == Outcome(cause="no agent")
+    assert await stage.act(stage.order(), 5) == Outcome(cause="no agent")
     stage.path.unlink()
     bind_unix(stage.path).close()
-    assert await stage.agent.act(stage.order(), 5) == Outcome(cause="no agent")
+    assert await stage.act(stage.order(), 5) == Outcome(cause="no agent")
 
 
 async def test_an_agent_that_breaks_off_leaves_the_outcome_unknown(stage: Stage) -> None:
@@ -167,7 +174,7 @@ async def test_an_agent_that_breaks_off_leaves_the_outcome_unknown(stage: Stage)
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(trio.serve_listeners, break_off, [listener])
-        assert await stage.agent.act(stage.order(), 5) == Outcome(cause="outcome unknown")
+        assert await stage.act(stage.order(), 5) == Outcome(cause="outcome unknown")
         nursery.cancel_scope.cancel()
 
 
@@ -179,8 +186,8 @@ def nonblocking(one: socket.socket) -> socket.socket:
 async def test_refusals_are_counted_and_shown(stage: Stage) -> None:
     async with stage.running() as server:
         unsigned = msgspec.structs.replace(stage.order(), authority=b"")
-        assert await stage.agent.act(unsigned, 5) == Outcome(cause="unsigned")
-        assert await stage.agent.act(stage.order(principal="mia"), 5) == Outcome(cause="denied")
+        assert await stage.act(unsigned, 5) == Outcome(cause="unsigned")
+        assert await stage.act(stage.order(principal="mia"), 5) == Outcome(cause="denied")
     assert stage.times() == 0
     assert server.refused == {"unsigned": 1, "denied": 1}
     assert stage.counters.orders_refused == {"unsigned": 1, "denied": 1}
@@ -190,30 +197,30 @@ async def test_refusals_are_counted_and_shown(stage: Stage) -> None:
 
 async def test_another_order_with_a_known_tag_is_refused(stage: Stage) -> None:
     async with stage.running():
-        assert await stage.agent.act(stage.order(), 5) == TOUCHED
-        assert await stage.agent.act(stage.order(name="other"), 5) == Outcome(cause="tag used")
+        assert await stage.act(stage.order(), 5) == TOUCHED
+        assert await stage.act(stage.order(name="other"), 5) == Outcome(cause="tag used")
     async with stage.running():
-        assert await stage.agent.act(stage.order(name="other"), 5) == Outcome(cause="tag used")
+        assert await stage.act(stage.order(name="other"), 5) == Outcome(cause="tag used")
     assert stage.times("other") == 0
 
 
 async def test_another_order_with_the_tag_of_one_that_runs_is_refused(stage: Stage) -> None:
     async with stage.running(), trio.open_nursery() as nursery:
-        nursery.start_soon(stage.agent.act, stage.order(waits=True), 5)
+        nursery.start_soon(stage.act, stage.order(waits=True), 5)
         await until(stage.times, "it acts")
         with trio.fail_after(4):
-            assert await stage.agent.act(stage.order(name="other"), 5) == Outcome(cause="tag used")
+            assert await stage.act(stage.order(name="other"), 5) == Outcome(cause="tag used")
         (stage.top / "go").touch()
 
 
 async def test_a_service_that_fails_and_one_that_takes_too_long(stage: Stage) -> None:
     async with stage.running():
-        assert await stage.agent.act(stage.order(fails=True), 5) == Outcome(cause="failed")
+        assert await stage.act(stage.order(fails=True), 5) == Outcome(cause="failed")
         slow = stage.order(waits=True, tag=b"2".ljust(16))
-        assert await stage.agent.act(slow, 0.05) == Outcome(cause="expired")
+        assert await stage.act(slow, 0.05) == Outcome(cause="expired")
     async with stage.running():
-        assert await stage.agent.act(stage.order(fails=True), 5) == Outcome(cause="failed")
-        assert await stage.agent.act(slow, 5) == Outcome(cause="expired")
+        assert await stage.act(stage.order(fails=True), 5) == Outcome(cause="failed")
+        assert await stage.act(slow, 5) == Outcome(cause="expired")
     assert stage.times() == 2
 
 
@@ -222,25 +229,25 @@ async def test_the_order_of_the_operator_bounds_the_time_too(stage: Stage) -> No
     stage.now_ms = NOW_MS + 304_950
     async with stage.running():
         with trio.fail_after(10):
-            assert await stage.agent.act(stage.order(waits=True), 3000) == Outcome(cause="expired")
+            assert await stage.act(stage.order(waits=True), 3000) == Outcome(cause="expired")
 
 
 async def test_a_journal_that_cannot_be_written(stage: Stage) -> None:
     stage.state.rmdir()
     async with stage.running():
-        assert await stage.agent.act(stage.order(), 5) == Outcome(cause="no journal")
+        assert await stage.act(stage.order(), 5) == Outcome(cause="no journal")
         stage.state.mkdir(mode=0o777)
         stage.state.chmod(0o777)
-        assert await stage.agent.act(stage.order(), 5) == Outcome(cause="bad mode")
+        assert await stage.act(stage.order(), 5) == Outcome(cause="bad mode")
         stage.state.chmod(0o700)
-        assert await stage.agent.act(stage.order(), 5) == TOUCHED
+        assert await stage.act(stage.order(), 5) == TOUCHED
     assert stage.times() == 1
 
 
 async def test_only_the_daemon_may_connect(stage: Stage) -> None:
     stage.users = {os.geteuid() + 1}
     async with stage.running() as server:
-        assert await stage.agent.act(stage.order(), 5) == Outcome(cause="refused")
+        assert await stage.act(stage.order(), 5) == Outcome(cause="refused")
         assert server.refused == {"refused": 1}
     assert stage.times() == 0
 
@@ -252,7 +259,7 @@ async def test_what_is_no_order_is_refused(stage: Stage, data: bytes) -> None:
             await stream.send_all(data)
             told = await Frames(stream).next(9999)
         assert told is None or client._decode_done(told) == client.Done("malformed", refused=True)
-        assert await stage.agent.act(stage.order(), 5) == TOUCHED
+        assert await stage.act(stage.order(), 5) == TOUCHED
 
 
 async def test_it_ends_without_work_and_not_before(stage: Stage) -> None:
@@ -267,7 +274,7 @@ async def test_it_ends_without_work_and_not_before(stage: Stage) -> None:
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(run)
-        nursery.start_soon(stage.agent.act, stage.order(waits=True), 5)
+        nursery.start_soon(stage.act, stage.order(waits=True), 5)
         await until(stage.times, "it acts")
         await trio.sleep(0.2)
         assert not ended.is_set(), "it ends although an order runs"
@@ -282,7 +289,7 @@ async def test_a_stop_lets_orders_end(stage: Stage) -> None:
     server = stage.server()
 
     async def ask() -> None:
-        told.append(await stage.agent.act(stage.order(waits=True), 5))
+        told.append(await stage.act(stage.order(waits=True), 5))
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(server.run, listener)
@@ -296,9 +303,9 @@ async def test_a_stop_lets_orders_end(stage: Stage) -> None:
 async def test_it_is_bounded(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(serving, "RUNNING_MAX", 1)
     async with stage.running(), trio.open_nursery() as nursery:
-        nursery.start_soon(stage.agent.act, stage.order(waits=True), 5)
+        nursery.start_soon(stage.act, stage.order(waits=True), 5)
         await until(stage.times, "it acts")
         another = stage.order(tag=b"2".ljust(16))
-        assert await stage.agent.act(another, 5) == Outcome(cause="busy")
+        assert await stage.act(another, 5) == Outcome(cause="busy")
         (stage.top / "go").touch()
     assert another.tag != TAG

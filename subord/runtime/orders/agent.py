@@ -25,7 +25,7 @@ from subord.core.carriage.engine.causes import (
     sentence,
 )
 from subord.core.carriage.engine.frames import Order
-from subord.core.carriage.engine.interface import Outcome
+from subord.core.carriage.engine.interface import Acted, Outcome
 from subord.core.carriage.engine.ranges import Ranges
 from subord.runtime.counters import Counters
 from subord.runtime.frames import Frames, frame
@@ -96,8 +96,9 @@ class Agent:
         self._counters = counters
         self._revoked = revoked
 
-    async def act(self, order: Order, left_s: float) -> Outcome:
-        """Have the agent carry out an order, within `left_s` and GRACE_S."""
+    async def act(self, order: Order, left_s: float) -> Acted:
+        """Have the agent carry out an order, within `left_s` and GRACE_S. One that it has refused may come again: a
+        member on the way may have altered it."""
         done: Done | None = None
         is_given = False
         until = trio.current_time() + left_s
@@ -111,9 +112,9 @@ class Agent:
                 if done is not None or not is_given:
                     break
         if done is None:
-            return Outcome(cause=OUTCOME_UNKNOWN if is_given else NO_AGENT)
+            return Acted(order.tag, Outcome(cause=OUTCOME_UNKNOWN if is_given else NO_AGENT), begun=is_given)
         self._count(order, done)
-        return Outcome(done.result, done.cause)
+        return Acted(order.tag, Outcome(done.result, done.cause), begun=not done.refused)
 
     async def _connected(self) -> trio.SocketStream | None:
         try:

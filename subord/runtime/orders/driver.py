@@ -165,14 +165,14 @@ class OrderDriver:
         """Run a service here, or have the agent run it."""
         order = action.order
         if order.service in self._readings:
-            outcome = await self._read_here(order, action.left_s)
+            acted = Acted(order.tag, await self._read_here(order, action.left_s))
         elif self._agent is not None:
-            outcome = await self._agent.act(order, action.left_s)
+            acted = await self._agent.act(order, action.left_s)
         else:
-            outcome = Outcome(cause=NO_AGENT)
-        if not outcome.cause:
-            outcome = Outcome(self.receipt(order, outcome.result))
-        self.feed(Acted(order.tag, outcome))
+            acted = Acted(order.tag, Outcome(cause=NO_AGENT), begun=False)
+        if not acted.outcome.cause:
+            acted = acted._replace(outcome=Outcome(self.receipt(order, acted.outcome.result)))
+        self.feed(acted)
 
     async def _read_here(self, order: Order, left_s: float) -> Outcome:
         """What a service does wrong is its own outcome, not the end of the daemon."""
