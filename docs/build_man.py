@@ -21,6 +21,7 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 from subord import __version__, cli
+from subord.agent import main as agent
 from subord.cli import completion
 from subord.client import exit_codes
 from subord.config import docs
@@ -64,6 +65,7 @@ def pages() -> dict[str, str]:
     found = {"subord.1": overview(), "subord.toml.5": configuration()}
     for words, parser, purpose in commands():
         found[f"{'-'.join(words)}.1"] = command(words, parser, purpose)
+    found["subord-agent.8"] = command(("subord-agent",), agent.parser(), "carries out signed orders on this node", 8)
     return found
 
 
@@ -98,9 +100,9 @@ def overview() -> str:
     return _page([*lines, ".SH SEE ALSO", r"\fBsubord.toml\fR(5)"])
 
 
-def command(words: tuple[str, ...], parser: argparse.ArgumentParser, purpose: str) -> str:
+def command(words: tuple[str, ...], parser: argparse.ArgumentParser, purpose: str, section: int = 1) -> str:
     """subord-COMMAND(1)."""
-    lines = [*_head("-".join(words), 1, purpose)]
+    lines = [*_head("-".join(words), section, purpose)]
     below = [((*words, name), each) for sub in _below(parser) for name, each in sub.choices.items()]
     actions = below or [(words, parser)]
     lines.append(".SH SYNOPSIS")

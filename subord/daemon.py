@@ -24,7 +24,6 @@ import trio
 from subord import __version__
 from subord.api.handlers import peer_answers
 from subord.api.handlers.control import control_app, control_changes
-from subord.api.handlers.orders import order_handlers
 from subord.api.handlers.web import web_app
 from subord.api.http import server
 from subord.api.http.host_check import host_check
@@ -69,7 +68,6 @@ from subord.runtime.net.interfaces import InterfaceError, check_place, choose
 from subord.runtime.net.seeds import SeedList
 from subord.runtime.net.streams import Streams, streams_allowed
 from subord.runtime.net.transport import Transport
-from subord.runtime.orders.driver import OrderDriver
 from subord.runtime.security.credentials import Credentials, CredentialsError, limit_unraisable_log, protect_memory
 from subord.runtime.security.effects import Effects, is_strict
 from subord.runtime.security.gate import Gate
@@ -82,7 +80,8 @@ from subord.runtime.systemd import Systemd
 from subord.sealing.incarnation import next_life
 from subord.sealing.keys import Keyring, KeyringError
 from subord.sealing.sealer import Sealer
-from subord.services.serving import readings, service_app
+from subord.services.driving import order_driver
+from subord.services.serving import service_app, signed_handlers
 
 logger = logging.getLogger("subord")
 
@@ -195,7 +194,7 @@ class Daemon:
         self._driver = Driver(node, transport, self.counters, self._observe)
         self.tracker = self._make_tracker(node, memory)
         self.counters.tables = lambda: self._sizes(sealer)
-        self.orders = OrderDriver(node, self.counters, readings(self), self.tracker.membership)
+        self.orders = order_driver(self, node, self.config.agent.socket)
         self._streams = self._make_streams(self._driver, sealer)
         self._seeds = SeedList(
             self.settings.network,
@@ -291,7 +290,7 @@ class Daemon:
     def _serve(self, nursery: trio.Nursery) -> None:
         """Serve the API on the control socket and on the web address."""
         control = {**control_app(self), **service_app(self)}
-        serve_control = partial(server.serve, changes=control_changes(self), orders=order_handlers(self))
+        serve_control = partial(server.serve, changes=control_changes(self), orders=signed_handlers(self))
         nursery.start_soon(serve_control, control, self._control_listener)
         if self._web_listener is not None:
             is_our_host = host_check(self, self.config.node.web_names)

@@ -89,6 +89,12 @@ def test_every_key_is_taken_over() -> None:
             grace_s = 1
             log_level = "debug"
             log_format = "json"
+            [agent]
+            socket = "/tmp/a.sock"
+            policy = "/etc/policy.toml"
+            state_directory = "/tmp/agent"
+            idle_s = 60
+            daemon_user = "tree"
             """
         )
     )
@@ -128,6 +134,11 @@ def test_every_key_is_taken_over() -> None:
         "node.grace_s": 1.0,
         "node.log_level": "debug",
         "node.log_format": "json",
+        "agent.socket": "/tmp/a.sock",
+        "agent.policy": "/etc/policy.toml",
+        "agent.state_directory": "/tmp/agent",
+        "agent.idle_s": 60.0,
+        "agent.daemon_user": "tree",
     }
     assert dotted(config) == expected
     assert config.node.metrics_listener == ("::1", 9717)

@@ -32,7 +32,12 @@ def shown(tmp_path: Path, name: str) -> str:
 
 
 def test_every_command_has_a_page() -> None:
-    assert set(PAGES) == {"subord.1", "subord.toml.5", *(f"subord-{command}.1" for command in COMMANDS)}
+    assert set(PAGES) == {
+        "subord.1",
+        "subord.toml.5",
+        "subord-agent.8",
+        *(f"subord-{command}.1" for command in COMMANDS),
+    }
 
 
 @over("command", COMMANDS)

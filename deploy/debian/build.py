@@ -28,11 +28,11 @@ from environment import PLACE, BuildError  # noqa: E402
 HERE = Path(__file__).resolve().parent
 REPOSITORY = HERE.parents[1]
 DEPLOY = REPOSITORY / "deploy"
-UNIT_PLACE = "lib/systemd/system/subord.service"
+UNITS_PLACE = "lib/systemd/system"
 BY_HAND = ("/opt/subord/bin/subord", "/usr/local/bin/subord")
-"""The paths of a manually installed program; in the package it is /usr/bin/subord."""
+"""The beginnings of the paths of manually installed programs; in the package they begin with /usr/bin/subord."""
 FILES = {
-    "subord.service": UNIT_PLACE,
+    **{name: f"{UNITS_PLACE}/{name}" for name in ("subord.service", "subord-agent.service", "subord-agent.socket")},
     "sysusers.d/subord.conf": "usr/lib/sysusers.d/subord.conf",
     "tmpfiles.d/subord.conf": "usr/lib/tmpfiles.d/subord.conf",
     "debian/subord.toml": f"{PLACE}/subord.toml",
@@ -161,9 +161,10 @@ def lay_out(tree: Path) -> None:
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(text, encoding="utf-8")
         target.chmod(0o755 if name.endswith(".sh") else 0o644)
-    command = tree / "usr/bin/subord"
-    command.parent.mkdir(parents=True, exist_ok=True)
-    command.symlink_to("../lib/subord/bin/subord")
+    commands = tree / "usr/bin"
+    commands.mkdir(parents=True, exist_ok=True)
+    for name in environment.LAUNCHERS:
+        (commands / name).symlink_to(f"../lib/subord/bin/{name}")
 
 
 def add_documents(tree: Path, version: str) -> None:

@@ -21,11 +21,13 @@ PLACE = "usr/lib/subord"
 LAUNCHER = f"""#!/{PLACE}/bin/python3 -I
 import sys
 
-from subord.cli import main
+from MODULE import main
 
 sys.exit(main())
 """
 """-I: PYTHONPATH, which environment modules set on clusters, must not affect the daemon."""
+LAUNCHERS = {"subord": "subord.cli", "subord-agent": "subord.agent.main"}
+"""The programs, and the modules with their `main`."""
 
 
 class BuildError(Exception):
@@ -59,9 +61,10 @@ def _remove_build_paths(home: Path) -> None:
     for path in (home / "bin").iterdir():
         if path.name not in ("python", "python3"):
             path.unlink()
-    launcher = home / "bin" / "subord"
-    launcher.write_text(LAUNCHER, encoding="utf-8")
-    launcher.chmod(0o755)
+    for name, module in LAUNCHERS.items():
+        launcher = home / "bin" / name
+        launcher.write_text(LAUNCHER.replace("MODULE", module), encoding="utf-8")
+        launcher.chmod(0o755)
     for name in ("include", "lib64"):
         path = home / name
         if path.is_symlink():

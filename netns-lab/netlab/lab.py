@@ -184,6 +184,15 @@ class Lab:
         """Send a signal; after SIGKILL the process is gone on return. Raises LabError if it was not running."""
         self.client.ask("signal", address=self.address(position), number=int(number))
 
+    def kill_agent(self, position: int, number: int = signal.SIGKILL) -> bool:
+        """Send a signal to the agent of the node; whether it ran. After SIGKILL the process is gone on return."""
+        ran: bool = self.client.ask("signal_agent", address=self.address(position), number=int(number))
+        return ran
+
+    def remove_agent(self, position: int) -> None:
+        """The node has no agent from now on, and no socket of one."""
+        self.client.ask("remove_agent", address=self.address(position))
+
     def cut(self, position: int, *, connected: bool = False) -> None:
         """Pull the node's cable at the bridge (or put it back); no node is told."""
         self.client.ask("cut", address=self.address(position), connected=connected)

@@ -34,8 +34,19 @@ class Orders(Protocol):
     def leader_round_trip_s(self) -> float:
         """Of the edge to the leader, as the kernel measures it; 0: unknown."""
 
-    async def order(self, service: str, payload: bytes, targets: Ranges | None, left_s: float) -> Answer:
-        """The answer, within `left_s` and the time of an answer to this process. `targets` None: all members."""
+    async def order(
+        self,
+        service: str,
+        payload: bytes,
+        targets: Ranges | None,
+        left_s: float,
+        *,
+        tag: bytes = b"",
+        authority: bytes = b"",
+        receipts: bool = False,
+    ) -> Answer:
+        """The answer, within `left_s` and the time of an answer to this process. `targets` None: all members. `tag`
+        and `authority`: of a signed order. `receipts`: each result is signed by its node."""
 
     def under_way(self) -> list[Overview]:
         """The orders at this node, also those that pass."""

@@ -17,7 +17,7 @@ from subord.config.hostlist import is_address, is_host_name
 from subord.config.hosts import network_of
 from subord.config.performance import PERFORMANCE_KEYS, check_performance
 from subord.config.resolve import Resolve
-from subord.config.schema import TABLES, ClusterConfig, Config, NodeConfig, listener_of
+from subord.config.schema import TABLES, AgentConfig, ClusterConfig, Config, NodeConfig, listener_of
 from subord.config.source import ConfigError, RawConfig, cut, quoted, read
 from subord.config.validate import check, refuse
 from subord.core.address.network import Network, NetworkError
@@ -56,10 +56,12 @@ def load(path: str | None, assignments: Sequence[str] = (), resolve: Resolve | N
     check(raw, TABLES)
     cluster = msgspec.convert(raw.document.get("cluster", {}), ClusterConfig)
     node = msgspec.convert(raw.document.get("node", {}), NodeConfig)
+    agent = msgspec.convert(raw.document.get("agent", {}), AgentConfig)
     _check_cluster(raw, cluster)
     network, names = _network(raw, cluster, resolve)
     settings = _settings(cluster, network, _expected(raw, cluster, network))
     _check_node(raw, node, settings.network, cluster.port)
+    _check_socket(raw, "agent", "socket", agent.socket)
     paths = {key: _beside(raw, getattr(node, key)) for key in PATHS_BESIDE}
     node = msgspec.structs.replace(node, **paths)
     return Config(
@@ -69,6 +71,7 @@ def load(path: str | None, assignments: Sequence[str] = (), resolve: Resolve | N
         insecure=cluster.insecure,
         host_authorities=_beside(raw, cluster.host_authorities),
         node=node,
+        agent=msgspec.structs.replace(agent, policy=_beside(raw, agent.policy)),
         source=path or "",
         network_file=cluster.network_file,
         expect=cluster.expect if isinstance(cluster.expect, str) else ",".join(cluster.expect),
@@ -129,6 +132,7 @@ def dotted(config: Config) -> dict[str, Any]:
         "cluster.host_authorities": config.host_authorities,
         "cluster.insecure": config.insecure,
         **{f"node.{key}": value for key, value in msgspec.structs.asdict(config.node).items()},
+        **{f"agent.{key}": value for key, value in msgspec.structs.asdict(config.agent).items()},
     }
 
 
@@ -220,8 +224,7 @@ def _check_node(raw: RawConfig, node: NodeConfig, network: Network, port: int) -
         refuse(raw, "node", "certificate", "needs cluster.key_file, which seals the datagrams")
     if node.metrics_certificate and not node.metrics:
         refuse(raw, "node", "metrics_certificate", "needs node.metrics, the address to serve")
-    if not 0 < len(os.fsencode(node.control_socket)) <= UNIX_PATH_BYTES_MAX:
-        refuse(raw, "node", "control_socket", f"must be a path of 1 to {UNIX_PATH_BYTES_MAX} bytes")
+    _check_socket(raw, "node", "control_socket", node.control_socket)
     if node.full_scan and network.size > SCAN_MAX:
         message = f"needs a network of at most {SCAN_MAX} addresses, not {network.size}"
         refuse(raw, "node", "full_scan", message)
@@ -235,6 +238,11 @@ def _check_node(raw: RawConfig, node: NodeConfig, network: Network, port: int) -
         refuse(raw, "node", "metrics", f"must be ADDRESS:PORT, {example}, not {quoted(node.metrics)}")
     if node.metrics_listener is not None and node.metrics_listener in {("", port), (node.address, port)}:
         refuse(raw, "node", "metrics", f"names the port {port}, which is cluster.port: choose another")
+
+
+def _check_socket(raw: RawConfig, table: str, key: str, path: str) -> None:
+    if not 0 < len(os.fsencode(path)) <= UNIX_PATH_BYTES_MAX:
+        refuse(raw, table, key, f"must be a path of 1 to {UNIX_PATH_BYTES_MAX} bytes")
 
 
 def _check_seeds(raw: RawConfig, seeds: Sequence[str]) -> None:

@@ -164,12 +164,35 @@ class NodeConfig(msgspec.Struct, frozen=True, kw_only=True):
         return listener_of(self.metrics) if self.metrics else None
 
 
+class AgentConfig(msgspec.Struct, frozen=True, kw_only=True):
+    """The settings of `subord-agent` on one machine (docs/services.md). The daemon reads only `socket`.
+
+    The agent reads them at its start.
+    """
+
+    socket: str = "/run/subord-agent.sock"
+    """Path of the Unix socket at which the agent takes orders from the daemon, at most 107 bytes. Without such a
+    socket the node has no agent: it carries orders for other nodes, and is missing as `no agent` where a service
+    needs one."""
+    policy: str = "/etc/subord/policy.toml"
+    """Path of the file that says which operator may use which service as which user. It belongs to root, and only
+    root can write to it. Without it nothing is allowed. Changes need no restart."""
+    state_directory: str = "/var/lib/subord-agent"
+    """An existing directory, mode 0700, for the journal of orders that the agent has begun. Without it the agent
+    carries out no order."""
+    idle_s: Annotated[float, msgspec.Meta(ge=1, le=86400)] = 300.0
+    """Seconds without work after which an agent that systemd has started ends. The next order starts it again."""
+    daemon_user: str = "subord"
+    """The user of the daemon. Only this user and root may give orders at the socket."""
+
+
 class Config(msgspec.Struct, frozen=True, kw_only=True):
     """The checked configuration of one daemon."""
 
     cluster: Settings
     port: int
     node: NodeConfig
+    agent: AgentConfig = AgentConfig()
     key_file: str
     """Path of the key ring; empty: nothing is sealed."""
     insecure: bool
@@ -187,7 +210,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     """The `--set` texts, which override the file, also on a reload."""
 
 
-TABLES: dict[str, type[msgspec.Struct]] = {"cluster": ClusterConfig, "node": NodeConfig}
+TABLES: dict[str, type[msgspec.Struct]] = {"cluster": ClusterConfig, "node": NodeConfig, "agent": AgentConfig}
 
 
 def listener_of(text: str) -> tuple[str, int] | None:

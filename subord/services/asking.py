@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterable
 
 from subord.client import exit_codes
-from subord.client.daemon import DAEMON_GRACE_S, Document, ask
+from subord.client.daemon import DAEMON_GRACE_S, Document, ask, change
 from subord.client.errors import CommandError
 from subord.client.folding import folded
 from subord.client.naming import names_for
@@ -29,19 +29,55 @@ def add_asking_nodes(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-a", "--all", action="store_true", help="all members (the default)")
     add_json(parser)
     add_names(parser)
+    parser.add_argument(
+        "--receipts",
+        action="store_true",
+        help="have each node sign its answer, and name nodes whose receipt is missing or false (at most 1024 nodes)",
+    )
     add_asking(parser, TIMEOUT_S, "time for the nodes to answer")
     parser.epilog = "exit codes: 0 if every node answered, 1 if one did not"
 
 
+def add_ordering(parser: argparse.ArgumentParser) -> None:
+    """The arguments of a command that gives a signed order."""
+    from subord.client.orders.signing import add_key_option
+
+    add_asking_nodes(parser)
+    parser.add_argument("-u", "--user", default="root", help="the user as which the nodes act (default: root)")
+    add_key_option(parser)
+
+
+def ordered_nodes(arguments: argparse.Namespace, service: str, payload: bytes) -> Document:
+    """The document of a service with effects, for an order that the operator signs. Raises CommandError."""
+    from subord.client.orders.service_order import signed_order
+
+    path, budget_s = _checked(arguments)
+    nodes = _positions(arguments) if arguments.nodes else None
+    body = signed_order(arguments, service, payload, nodes, budget_s)
+    target = f"/v1/{service}?budget={budget_s:.3f}"
+    return _named(arguments, change(path, target, arguments.timeout + DAEMON_GRACE_S, body=body))
+
+
 def asked_nodes(arguments: argparse.Namespace, service: str) -> Document:
     """The document of a service. Raises CommandError."""
-    if arguments.nodes and arguments.all:
-        raise CommandError("give NODES or --all, not both; no node was asked", exit_codes.USAGE)
-    budget_s = min(arguments.timeout, DAEMON_BUDGET_S_MAX)
+    path, budget_s = _checked(arguments)
     target = f"/v1/{service}?budget={budget_s:.3f}"
     if arguments.nodes:
         target += f"&nodes={_positions(arguments)}"
-    found = ask(socket_path(arguments), target, arguments.timeout + DAEMON_GRACE_S)
+    if arguments.receipts:
+        target += "&receipts=1"
+    return _named(arguments, ask(path, target, arguments.timeout + DAEMON_GRACE_S))
+
+
+def _checked(arguments: argparse.Namespace) -> tuple[str, float]:
+    """The socket of the daemon, and the time for the nodes. Raises CommandError."""
+    if arguments.nodes and arguments.all:
+        raise CommandError("give NODES or --all, not both; no node was asked", exit_codes.USAGE)
+    return socket_path(arguments), min(arguments.timeout, DAEMON_BUDGET_S_MAX)
+
+
+def _named(arguments: argparse.Namespace, found: Document) -> Document:
+    """The document with the names of missing nodes."""
     names = names_for(arguments, found)
     for each in found["missing"]:
         each["nodes"] = folded(names.get(one, one) for one in each["addresses"])

@@ -1,7 +1,8 @@
 """What a service is to the daemon, and what it may rely on.
 
-Invariants: `answer` changes nothing on the node and does not name it, so that equal answers travel as one; its result
-has at most bounds.RESULT_BYTES_MAX bytes. `document` is called at the issuer alone, once for each order.
+A service reads (`answer`), or it has effects: then its folder has an `agent.py` (acting.py), and an operator signs
+its orders. Invariants: `answer` changes nothing on the node and does not name it, so equal answers travel as one; its
+result has at most bounds.RESULT_BYTES_MAX bytes. `document` is called at the issuer alone, once for each order.
 """
 
 from __future__ import annotations
@@ -18,15 +19,13 @@ __all__ = ["Answered", "Service"]
 
 
 class Service(NamedTuple):
-    """A service without effects, so it needs no agent and no operator's signature.
-
-    `answer`: the result of a node for a payload. `document`: the JSON document of the issuer, with its coverage.
-    `payload`: the payload of a request (`?payload=TEXT`); raises ValueError with a sentence. `refusal`: why this node
-    asks no other, a sentence; "": it does. `older`: nodes that do not know orders are asked in their way
-    (api/query/older_nodes.py).
+    """`answer`: the result of a node for a payload, in the daemon, without agent and signature; None: the service has
+    effects. `document`: the JSON document of the issuer, with its coverage. `payload`: the payload of a request
+    (`?payload=TEXT`); raises ValueError with a sentence. `refusal`: why this node asks no other, a sentence; "": it
+    does. `older`: nodes that do not know orders are asked in their way (api/query/older_nodes.py).
     """
 
-    answer: Callable[[NodeApi, bytes], Awaitable[bytes]]
+    answer: Callable[[NodeApi, bytes], Awaitable[bytes]] | None
     document: Callable[[Answered], CoverageDocument | Covered]
     payload: Callable[[str], bytes] = lambda _: b""
     refusal: Callable[[NodeApi], str] = lambda _: ""

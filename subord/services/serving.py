@@ -1,27 +1,52 @@
 """Serves the registered services: their answers to orders, and their paths `/v1/NAME` at the control socket.
 
-Input: `?nodes=1-3,7`, positions, without it all members; `?budget=SECONDS`; `?payload=TEXT`. Output: the document of
-the service, which always says whom it covers. Invariant: a wrong request gives no order.
+Input of a service that reads: `?nodes=1-3,7`, positions, without it all members; `?budget=SECONDS`; `?payload=TEXT`;
+`?receipts=1`. Input of a service with effects: `?budget=SECONDS`, and a body with the signed order. Output: the
+document of the service, which always says whom it covers. Invariant: a wrong request gives no order.
 """
 
 from __future__ import annotations
 
 import importlib
 from functools import partial
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import msgspec
+import trio
 
 from subord.api.handlers.control import budget_s
-from subord.api.http.server import App, Query, Response, document, failure
+from subord.api.handlers.orders import order_handlers
+from subord.api.http.server import App, Call, Orders, Query, Response, document, failure
 from subord.api.models.coverage import CoverageDocument
+from subord.api.models.document import Document
 from subord.api.node_api import NodeApi
-from subord.api.query.orders import Answered, asked
+from subord.api.query.orders import NEW, Answered, Given, asked
+from subord.core.carriage.engine.bounds import TAG_BYTES
 from subord.core.carriage.engine.ranges import Ranges
 from subord.runtime.orders.driver import Reading
 from subord.services import NAMES
+from subord.services.acting import has_effects
 from subord.services.contract import Service
 
+
+class SignedOrder(msgspec.Struct, frozen=True, kw_only=True):
+    """The body of a signed order. `nodes`: positions such as 1-3,7; null: all members. Bytes are Base64."""
+
+    tag: Annotated[bytes, msgspec.Meta(min_length=TAG_BYTES, max_length=TAG_BYTES)]
+    nodes: str | None = None
+    payload: bytes = b""
+    authority: bytes = b""
+    receipts: bool = False
+
+
+class ClusterDocument(Document, frozen=True, kw_only=True):
+    """The cluster as signatures name it."""
+
+    name: str
+    network: str
+
+
+_signed = msgspec.json.Decoder(SignedOrder)
 Form = TypeVar("Form", bound=CoverageDocument)
 
 
@@ -33,25 +58,65 @@ def service(name: str) -> Service:
 
 def readings(node: NodeApi) -> dict[str, Reading]:
     """What this node answers to orders, by service."""
-    return {name: partial(service(name).answer, node) for name in NAMES}
+    answers = {name: service(name).answer for name in NAMES}
+    return {name: partial(answer, node) for name, answer in answers.items() if answer is not None}
+
+
+def effects() -> tuple[str, ...]:
+    """The services for which the agent acts."""
+    return tuple(filter(has_effects, NAMES))
 
 
 def service_app(node: NodeApi) -> App:
-    """The paths of the services."""
-    return {f"/v1/{name}": partial(_give, node, name) for name in NAMES}
+    """The paths of the services that read; of one with effects, what its orders are signed for."""
+    return {
+        f"/v1/{name}": partial(_cluster, node) if has_effects(name) else partial(_read, node, name) for name in NAMES
+    }
 
 
-async def _give(node: NodeApi, name: str, query: Query) -> Response:
-    """Give an order, and answer with the document of the service."""
-    wanted = service(name)
-    if why := wanted.refusal(node):
+async def _cluster(node: NodeApi, _: Query) -> Response:
+    await trio.lowlevel.checkpoint()
+    name, network = node.gate.cluster
+    return document(ClusterDocument(name=name, network=network))
+
+
+def signed_handlers(node: NodeApi) -> Orders:
+    """The paths of all that operators sign, for every client of the control socket: the signature is the authority.
+    Orders of services with effects are judged by each agent."""
+    return {**order_handlers(node), **{f"/v1/{name}": partial(_give, node, name) for name in effects()}}
+
+
+async def _read(node: NodeApi, name: str, query: Query) -> Response:
+    """Give an order that needs no signature, and answer with the document of the service."""
+    if why := service(name).refusal(node):
         return failure(409, why)
     try:
         targets = targets_of(query.get("nodes"), node.settings.network.size)
-        payload = wanted.payload(query.get("payload", ""))
+        payload = service(name).payload(query.get("payload", ""))
     except ValueError as error:
         return failure(400, f"{error}: no node was asked")
-    found = await asked(node, name, budget_s(query), payload=payload, targets=targets, older=wanted.older)
+    given = NEW._replace(receipts=query.get("receipts") == "1")
+    return await _answered(node, name, payload, targets, budget_s(query), given=given)
+
+
+async def _give(node: NodeApi, name: str, call: Call) -> Response:
+    """Give the signed order of the body, and answer with the document of the service."""
+    try:
+        order = _signed.decode(call.body)
+        targets = targets_of(order.nodes, node.settings.network.size)
+    except (msgspec.MsgspecError, RecursionError):
+        return failure(400, "the body is no signed order: no node was asked")
+    except ValueError as error:
+        return failure(400, f"{error}: no node was asked")
+    given = Given(order.tag, order.authority, order.receipts)
+    return await _answered(node, name, order.payload, targets, budget_s(call.query), given=given)
+
+
+async def _answered(
+    node: NodeApi, name: str, payload: bytes, targets: Ranges | None, left_s: float, *, given: Given
+) -> Response:
+    wanted = service(name)
+    found = await asked(node, name, left_s, payload=payload, targets=targets, older=wanted.older, given=given)
     return document(wanted.document(found))
 
 

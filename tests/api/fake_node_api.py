@@ -18,8 +18,10 @@ from subord.config.schema import NodeConfig
 from subord.core.address.network import Network
 from subord.core.carriage.documents import Documents
 from subord.core.carriage.engine.causes import DOWN, MOVED, NO_COORDINATOR, OLDER, SILENT, UNKNOWN
+from subord.core.carriage.engine.frames import order_of
 from subord.core.carriage.engine.interface import Answer, Overview
 from subord.core.carriage.engine.ranges import Ranges
+from subord.core.identity import receipts
 from subord.core.identity.pins import Pins
 from subord.core.members.membership import Judged, Membership
 from subord.core.members.register import Register, State
@@ -92,6 +94,8 @@ class World:
         self.cut_off: set[int] = set()  # their leaders do not report them
         self.newly_placed: set[int] = set()  # since a second in their places
         self.lying: dict[int, bytes] = {}
+        self.false_receipts: set[int] = set()
+        self.without_receipts: set[int] = set()
         self.names: dict[str, str] = {}
         self.resolved: dict[str, str] = {}  # names by the resolver
         self.own_name: str | None = None
@@ -181,11 +185,15 @@ class FakeOrders:
     def __init__(self, node: FakeNode) -> None:
         self._node = node
         self.given: list[tuple[str, Ranges | None, float]] = []
+        self.signed: list[dict[str, Any]] = []
         self.held: list[Overview] = []
         self.past: list[tuple[Overview, float]] = []
 
-    async def order(self, service: str, payload: bytes, targets: Ranges | None, left_s: float) -> Answer:
+    async def order(
+        self, service: str, payload: bytes, targets: Ranges | None, left_s: float, **given: Any
+    ) -> Answer:
         self.given.append((service, targets, left_s))
+        self.signed.append(given)
         world = self._node.world
         register = self._node.tracker.membership.register
         known = register.positions(State.UP, State.DOWN)
@@ -208,7 +216,7 @@ class FakeOrders:
                 missing[causes[each]].append(each)
             else:
                 result = world.lying.get(each) or await self._result(each, service, payload)
-                told[result].append(each)
+                told[self._receipted(each, result, **given) if given.get("receipts") else result].append(each)
         return Answer(
             targets=wanted,
             groups=tuple((result, Ranges.of(nodes)) for result, nodes in told.items()),
@@ -230,9 +238,11 @@ class FakeOrders:
         return 0.0004 if self._node.world.path(self._node.position) else 0.0
 
     async def _result(self, position: int, service: str, payload: bytes) -> bytes:
-        answer: Callable[[FakeNode, bytes], Awaitable[bytes]] = importlib.import_module(
+        answer: Callable[[FakeNode, bytes], Awaitable[bytes]] | None = importlib.import_module(
             f"subord.services.{service}.core"
         ).SERVICE.answer
+        if answer is None:  # it has effects
+            return b"done"
         return await answer(
             self._node if position == self._node.position else self._node.world.node(position), payload
         )
@@ -250,6 +260,18 @@ class FakeOrders:
             highest = each
         return world.below(highest)
 
+    def _receipted(self, position: int, result: bytes, *, tag: bytes, **_: Any) -> bytes:
+        """With the receipt of a node; `false_receipts` are of the node's leader."""
+        world = self._node.world
+        by = world.path(position)[-1] if position in world.false_receipts else position
+        order = order_of(tag, "ping", b"", None, 1, receipts=position not in world.without_receipts)
+        return receipts.signed(signer_of(by), self._node.gate.cluster, position, order, result)
+
+
+def signer_of(position: int) -> Ed25519Signer:
+    """The identity of a node."""
+    return Ed25519Signer(bytes([position % 256]) * 32)
+
 
 class FakeNode:
     """One node of a world; has the interface `subord.api.node_api.NodeApi`."""
@@ -261,7 +283,7 @@ class FakeNode:
         self.resolved_names = ResolvedNames(world.resolved.get, lambda: world.own_name)
         self.counters = Counters()
         self.key_ring = world.key_rings.get(position)
-        self.identity = Identity(Ed25519Signer(bytes([position % 256]) * 32), "", self.address, 0.0)
+        self.identity = Identity(signer_of(position), "", self.address, 0.0)
         self.peers = PeerIdentities()
         self.reported: list[float] = []  # the performance as it is reported to the core
         self.performance = PerformanceMeter(world.given, self.counters, self.reported.append, time.monotonic)

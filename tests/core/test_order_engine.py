@@ -113,6 +113,21 @@ def test_without_disk_there_are_no_effects() -> None:
     assert not [each for each in actions if isinstance(each, Act)]
 
 
+def test_an_order_that_was_refused_is_acted_on_when_it_comes_again() -> None:
+    """It may have been altered on the way; one that has begun is not acted on again."""
+    engine = engine_of()
+    opened(engine)
+    for number, begun in enumerate((False, True, True), 1):
+        question = encode(9, 0, ask(service="write", number=number))
+        noted = [each for each in engine.handle(Arrived("link", question), 0.0) if isinstance(each, Note)]
+        assert len(noted) == (number < 3)
+        if noted:
+            engine.handle(Noted(TAG), 0.0)
+            cause = "failed" if begun else "altered"
+            actions = engine.handle(Acted(TAG, Outcome(cause=cause), begun=begun), 0.0)
+            assert bodies(actions)[-1].missing == ((cause, (0, 0)),)
+
+
 @pytest.mark.parametrize(
     ("sender", "receiver", "word"), [(8, 1, "earlier life"), (9, 2, "earlier life"), (9, 1, ""), (9, 0, "")]
 )

@@ -217,6 +217,18 @@ def test_readings_give_way_and_orders_with_effects_do_not(monkeypatch: pytest.Mo
     assert b"write".ljust(16) in tags
 
 
+def test_tags_that_are_freed_leave_nothing_that_grows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bounds, "TAGS_MAX", 4)
+    tags = Tags()
+    for number in range(100):
+        tags.begin(b"%016d" % number, 1.0, has_effects=True)
+        tags.end(b"%016d" % number, Outcome(cause="altered"))
+        tags.free(b"%016d" % number)
+    assert len(tags) == 0
+    assert len(tags._expiries) <= 9
+    tags.free(TAG)
+
+
 def test_outcomes_have_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bounds, "OUTCOMES_BYTES_MAX", 10)
     tags = Tags()

@@ -160,12 +160,17 @@ def test_it_names_no_path_of_the_building_machine(unpacked: Path) -> None:
         "python",
         "python3",
         "subord",
+        "subord-agent",
     ]
+    agent = (unpacked / "usr/lib/subord/bin/subord-agent").read_text()
+    assert "\nfrom subord.agent.main import main\n" in agent
+    assert os.readlink(unpacked / "usr/bin/subord-agent") == "../lib/subord/bin/subord-agent"
 
 
 def test_files_name_the_installed_program(unpacked: Path) -> None:
-    unit = (unpacked / "lib/systemd/system/subord.service").read_text()
-    assert unit == (REPOSITORY / "deploy/subord.service").read_text().replace("/opt/subord/bin/", "/usr/bin/")
+    for name in ("subord.service", "subord-agent.service", "subord-agent.socket"):
+        unit = (unpacked / "lib/systemd/system" / name).read_text()
+        assert unit == (REPOSITORY / "deploy" / name).read_text().replace("/opt/subord/bin/", "/usr/bin/")
     for path in (unpacked / "usr/share/doc/subord/examples").glob("*.sh"):
         assert "/usr/bin/subord job-done" in path.read_text()
         assert os.access(path, os.X_OK)

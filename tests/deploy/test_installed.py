@@ -394,6 +394,44 @@ def test_a_removal_that_dpkg_gives_up_leaves_the_node_running(running: Machine) 
 # -- removal ---------------------------------------------------------------------------------------------------
 
 
+# -- the agent -----------------------------------------------------------------------------------------------------
+
+POLICY = '[[allow]]\nprincipals = ["root"]\nservices = ["*"]\nusers = ["root"]\n'
+TALK = """
+import socket
+connection = socket.socket(socket.AF_UNIX)
+connection.settimeout(30)
+connection.connect("/run/subord-agent.sock")
+connection.sendall(bytes([0, 0, 0, 1, 193]))
+print(connection.recv(1000))
+"""
+"""What is no order, in a frame; and the answer of the agent."""
+
+
+def test_the_socket_starts_the_agent_for_the_daemon_alone(running: Machine) -> None:
+    agent = "subord-agent.service"
+    write(running, "/etc/subord/policy.toml", POLICY)
+    running.run("chmod", "644", "/etc/subord/policy.toml")
+    assert running.shown("UnitFileState", "subord-agent.socket") == "disabled"
+    running.run("systemctl", "enable", "--now", "subord-agent.socket")
+    assert running.asked("systemd-analyze", "--man=no", "verify", agent) == ""
+    assert running.shown("ActiveState", agent) == "inactive"
+
+    def talked(user: str) -> subprocess.CompletedProcess[str]:
+        door = ["setpriv", "--reuid", user, "--regid", user, "--clear-groups"]
+        return running.run(*door, "/usr/lib/subord/bin/python3", "-Ic", TALK, check=False)
+
+    assert "malformed" in talked("subord").stdout
+    assert running.shown("ActiveState", agent) == "active"
+    assert "refused, malformed" in running.journal("subord-agent")
+    assert "PermissionError" in talked("daemon").stderr
+    found = running.asked("subord-agent", "--config", CONFIG, "--check")
+    assert found.splitlines()[-1] == "journal: /var/lib/subord-agent: ok"
+    assert running.asked("stat", "--format", "%U %a", "/var/lib/subord-agent") == "root 700"
+    running.run("systemctl", "disable", "--now", "subord-agent.socket")
+    running.run("systemctl", "stop", agent)
+
+
 def test_removed_it_leaves_configuration_and_state(running: Machine) -> None:
     running.run("systemctl", "enable", "subord")
     running.run("dpkg", "--remove", "subord")
@@ -408,10 +446,8 @@ def test_removed_it_leaves_configuration_and_state(running: Machine) -> None:
 
 def test_purged_it_leaves_nothing_but_its_user(running: Machine) -> None:
     running.run("dpkg", "--purge", "subord")
-    places = (
-        "/etc/subord /var/lib/subord /var/log/subord /usr/lib/subord /usr/bin/subord /run/subord /etc/logrotate.d"
-    )
-    left = running.run("find", *places.split(), "-name", "*subord*", check=False).stdout
+    places = "/etc/subord /var/lib/subord /var/lib/subord-agent /var/log/subord /usr/lib/subord /usr/bin /run/subord"
+    left = running.run("find", *places.split(), "/etc/logrotate.d", "-name", "*subord*", check=False).stdout
     assert left == ""
     assert running.asked("find", "/etc/systemd", "-name", "subord*") == ""
     running.run("getent", "passwd", "subord")

@@ -18,6 +18,8 @@ from clean_machine import Machine
 pytest.importorskip("ansible", reason="ansible-core is missing: install the extra `dev`")
 ROLE = Path(__file__).parents[2] / "deploy" / "ansible"
 PLAYBOOK = Path(sys.executable).with_name("ansible-playbook")
+POLICY = '[[allow]]\nprincipals = ["ann"]\nservices = ["*"]\nusers = ["root"]\n'
+CHECK = "subord-agent", "--config", "/etc/subord/subord.toml", "--check"
 KEY_LINE = "primary AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=\n"
 
 
@@ -59,6 +61,7 @@ def inventory(machine: Machine, package: Path, tmp_path: Path) -> Path:
     ssh.chmod(0o755)
     (tmp_path / "cluster.key").write_text(KEY_LINE)
     subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", tmp_path / "operator"], check=True)
+    (tmp_path / "policy.toml").write_text(POLICY)
     (tmp_path / "allowed_signers").write_text(f"ann {(tmp_path / 'operator.pub').read_text()}")
     hosts = tmp_path / "hosts.ini"
     lines = {
@@ -67,6 +70,7 @@ def inventory(machine: Machine, package: Path, tmp_path: Path) -> Path:
         "ansible_python_interpreter": "/usr/bin/python3",
         "subord_package": os.path.relpath(package, ROLE),  # as in the example
         "subord_key": os.path.relpath(tmp_path / "cluster.key", ROLE),
+        "subord_policy": os.path.relpath(tmp_path / "policy.toml", ROLE),
         "subord_allowed_signers": os.path.relpath(tmp_path / "allowed_signers", ROLE),
         "subord_network": "10.0.0.0/24",
         "subord_node": "'address = \"10.0.0.1\"'",
@@ -85,6 +89,9 @@ def test_a_second_rollout_changes_nothing(machine: Machine, inventory: Path) -> 
     assert machine.asked("subord", "tree", "--addresses").splitlines()[-1] == "10.0.0.1"
     assert machine.asked("stat", "--format", "%U %a", "/etc/subord/cluster.key") == "subord 600"
     assert machine.asked("stat", "--format", "%U %a", "/etc/subord/allowed_signers") == "root 644"
+    assert machine.asked("stat", "--format", "%U %a", "/etc/subord/policy.toml") == "root 644"
+    assert machine.asked("stat", "--format", "%U %G %a", "/run/subord-agent.sock") == "root subord 660"
+    assert "policy: /etc/subord/policy.toml: 1 rules" in machine.asked(*CHECK)
     daemon = machine.shown("MainPID")
 
     assert recap(played(inventory, inventory.parent))["changed"] == 0

@@ -12,9 +12,12 @@ from pathlib import Path
 import pytest
 
 from subord import cli
+from subord.agent.main import parser as agent_parser
+from subord.config.schema import AgentConfig
 
 REPOSITORY = Path(__file__).parents[2]
 UNIT = REPOSITORY / "deploy" / "subord.service"
+AGENT = REPOSITORY / "deploy" / "subord-agent.service"
 CONTAINER = (REPOSITORY / "deploy" / "Containerfile").read_text()
 
 
@@ -37,6 +40,23 @@ def documented_exposure(page: str) -> float:
 
 def test_the_exposure_of_the_unit_is_documented() -> None:
     assert exposure(UNIT) <= documented_exposure("docs/install.md")
+
+
+def test_the_exposure_of_the_agent_is_documented() -> None:
+    (number,) = re.findall(r"Its exposure is ([0-9.]+)\.\n", (REPOSITORY / "docs/install.md").read_text())
+    assert exposure(AGENT) <= float(number)
+
+
+def test_the_units_of_the_agent_fit_the_configuration() -> None:
+    """The socket is where the daemon looks for it, the journal where the agent keeps it, and the command exists."""
+    (line,) = re.findall(r"^ExecStart=\S+/subord-agent (.*)$", AGENT.read_text(), re.MULTILINE)
+    arguments = agent_parser().parse_args(line.split())
+    assert (arguments.config, arguments.socket) == ("/etc/subord/subord.toml", False)
+    defaults = AgentConfig()
+    assert f"\nListenStream={defaults.socket}\n" in AGENT.with_suffix(".socket").read_text()
+    assert f"/var/lib/{re.findall('^StateDirectory=(.*)$', AGENT.read_text(), re.MULTILINE)[0]}" == (
+        defaults.state_directory
+    )
 
 
 def test_an_address_list_lowers_the_exposure(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from subord.core.carriage.engine.causes import SENTENCES
 from subord.core.carriage.engine.interface import Answer
 from subord.core.carriage.engine.ranges import Ranges
 from subord.services import NAMES, WORDS
+from subord.services.acting import has_effects
 from subord.services.contract import Service
 from subord.services.serving import readings, service, service_app
 from tests.api.fake_node_api import World
@@ -31,6 +32,7 @@ each_service = pytest.mark.parametrize("name", NAMES)
 
 
 async def result_of(one: Service, position: int) -> bytes:
+    assert one.answer is not None
     return await one.answer(World().node(position), one.payload(""))
 
 
@@ -43,6 +45,7 @@ def test_the_names_are_words() -> None:
 async def test_an_answer_is_bounded_and_equal_on_equal_nodes(name: str) -> None:
     """Four and five have the same level, leader and subordinates, so what they say travels as one."""
     one = service(name)
+    assert has_effects(name) is (one.answer is None)
     results = [await result_of(one, position) for position in (4, 5)]
     assert results[0] == results[1]
     assert len(results[0]) <= RESULT_BYTES_MAX

@@ -9,7 +9,7 @@ import pytest
 
 from subord.cli import main
 from subord.client import exit_codes
-from tests.api.fake_node_api import World
+from tests.api.fake_node_api import World, signer_of
 from tests.api.served_node import fake_daemon
 
 
@@ -21,7 +21,8 @@ def world() -> World:
 
 @pytest.fixture
 def path(world: World) -> Iterator[str]:
-    with fake_daemon(world.node(7)) as path:
+    world.known[7] = world.node(7)
+    with fake_daemon(world.known[7]) as path:
         yield path
 
 
@@ -71,3 +72,30 @@ def test_wrong_input(
 ) -> None:
     assert main(["ping", *words, "--socket", path]) == code
     assert text in capsys.readouterr().err
+
+
+def test_receipts_show_a_node_that_answers_in_the_place_of_others(
+    world: World, path: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """4 and 9 have answers that their leaders signed, or that no node signed; the others are folded as ever."""
+    node = world.known[7]
+    assert node.tracker.membership.pins is not None
+    for position in world.leaders:
+        node.tracker.membership.pins.see(position, signer_of(position).key)
+    assert main(["ping", "--receipts", "--socket", path]) == exit_codes.OK
+    plain = capsys.readouterr().out.splitlines()
+    assert len(plain) == 5
+    world.false_receipts |= {4}
+    world.without_receipts |= {9}
+    assert main(["ping", "--receipts", "--socket", path]) == exit_codes.NOT_REACHED
+    last = capsys.readouterr().out.splitlines()[-1]
+    assert last.startswith("9 of 11 answered in ")
+    assert last.endswith("; missing: 10.0.0.[4,9] no receipt")
+    assert main(["ping", "--socket", path]) == exit_codes.OK
+
+
+def test_a_node_whose_key_is_not_known_has_no_receipt(
+    world: World, path: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["ping", "10.0.0.5", "--receipts", "--socket", path]) == exit_codes.NOT_REACHED
+    assert capsys.readouterr().out.endswith("; missing: 10.0.0.5 no receipt\n")

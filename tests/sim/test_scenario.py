@@ -74,7 +74,7 @@ ORDERS = of(
     [
         ("3, missing", "3, missing", None),
         ('missing = "3"', 'causes = ["silent"]', None),
-        ('nodes = "1,15"', 'nodes = "1", times = 60', None),
+        ('nodes = "1,15"', 'nodes = "1", times = 30', None),
         (', missing = "3"', "", "3 is missing in the answer to 1: silent"),
         ("within_s = 3", "within_s = 0.3", "1 was answered after 0.60 s, at most 0.3 s are allowed"),
         ('missing = "3"', 'missing = "4", causes = ["busy"]', "3 is missing in the answer to 1: silent"),

@@ -107,6 +107,8 @@ class Controller:
             files = self._directory.node(self._position(address))
             files.mkdir(mode=0o700)
             (files / "state").mkdir()
+            if self._options.agents:
+                (files / "agent").mkdir(mode=0o700)
             self._configure(address)
             if number % 10 == 0 or number == len(addresses):
                 self._report({"progress": "making namespaces", "done": number, "of": len(addresses)})
@@ -217,6 +219,13 @@ class Controller:
         if not done:
             raise LabError(f"{address} is not running: `netns-lab/lab start {address}` starts it.")
         return done
+
+    def _do_signal_agent(self, address: str, number: int) -> bool:
+        """Whether the agent ran."""
+        return self._zygotes.signal_agent(address, number)
+
+    def _do_remove_agent(self, address: str) -> None:
+        self._zygotes.remove_agent(address)
 
     def _do_cut(self, address: str, connected: bool) -> None:
         self._bridges.cut(address, connected=connected)

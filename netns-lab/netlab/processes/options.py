@@ -38,6 +38,8 @@ class Options:
     arp_proxy: bool = False  # the bridge takes ARP requests to the host that they are for (filters.py)
     performances: Mapping[str, float] = field(default_factory=dict)  # address -> jobs an hour; others: measured
     insecure: bool = False  # nothing is sealed; otherwise by a key that is made for this lab
+    agents: bool = False  # every node has an agent, which its socket starts (agents.py)
+    services: str | None = None  # a folder with further services, for tests
     execute: bool = False
     rootless: bool = False
     daemon: str | None = None
@@ -47,6 +49,8 @@ class Options:
     def __post_init__(self) -> None:
         if self.previous is None and self.old:
             raise LabError("Old nodes need a release to be of: give --previous FILE, too.")
+        if self.agents and (self.execute or self.daemon):
+            raise LabError("Agents are forked as daemons are: leave out --exec and --daemon.")
         if self.previous is not None and (self.execute or self.daemon):
             raise LabError("--previous is for daemons that are forked: leave out --exec and --daemon.")
         if strangers := set(self.old) - set(self.addresses):
@@ -85,7 +89,13 @@ def config_text(options: Options, address: str, files: Path, directory: RunDirec
         "event_log": str(directory.events),
         "grace_s": 2.0,
     }
-    return f"[cluster]\n{_lines(cluster)}\n[node]\n{_lines(node)}"
+    text = f"[cluster]\n{_lines(cluster)}\n[node]\n{_lines(node)}"
+    agent = {
+        "socket": str(files / "agent.sock"),  # not that of this machine
+        "policy": str(directory.policy),
+        "state_directory": str(files / "agent"),
+    }
+    return text if is_old else f"{text}\n[agent]\n{_lines(agent)}"
 
 
 def _lines(table: dict[str, Any]) -> str:

@@ -10,7 +10,8 @@ killed; the next lab removes it.
     BASE/NAME/allowed_signers the operators file of all nodes
     BASE/NAME/events          event log of all nodes, JSON lines
     BASE/NAME/lab.log         complaints of keeper, controller and zygote
-    BASE/NAME/nodes/POSITION/ config.toml, control.sock, log, state/
+    BASE/NAME/policy.toml     what the operator may do, for agents
+    BASE/NAME/nodes/POSITION/ config.toml, control.sock, log, state/; of agents agent.sock, agent.log, agent/
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from netlab.errors import LabError
 
 KEY_BYTES = 32
 OPERATOR = "operator"
+POLICY = f"""[[allow]]\nprincipals = ["{OPERATOR}"]\nservices = ["*"]\nusers = ["root"]\n"""
 UNIX_PATH_BYTES_MAX = 107  # unix(7)
 SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - the lab makes a directory in it, mode 0700, owner checked
 
@@ -56,12 +58,16 @@ class RunDirectory:
         self.key = path / "cluster.key"
         self.operator_key = path / "operator"
         self.operators = path / "allowed_signers"
+        self.policy = path / "policy.toml"
 
     def node(self, position: int) -> Path:
         return self.path / "nodes" / str(position)
 
     def control_socket(self, position: int) -> Path:
         return self.node(position) / "control.sock"
+
+    def agent_socket(self, position: int) -> Path:
+        return self.node(position) / "agent.sock"
 
     def make_key(self) -> None:
         self.key.touch(mode=0o600)
@@ -75,6 +81,8 @@ class RunDirectory:
             public = self.operator_key.with_suffix(".pub").read_text()
             self.operators.write_text(f"{OPERATOR} {public}")
             self.operators.chmod(0o644)
+            self.policy.write_text(POLICY)
+            self.policy.chmod(0o644)
 
     def remove(self) -> None:
         shutil.rmtree(self.path, ignore_errors=True)

@@ -32,6 +32,7 @@ from netlab.common.json_lines import Lines, Message
 from netlab.common.measure import memory_available_bytes
 from netlab.eventlog.events import append_event
 from netlab.processes import releases
+from netlab.processes.agents import LISTEN_FD, Agent, Agents, pass_socket
 from netlab.processes.options import Options, config_text
 from netlab.processes.rundir import RunDirectory
 from subord.services import NAMES
@@ -59,8 +60,8 @@ def start(options: Options, directory: RunDirectory, tree: Path | None = None) -
 
 
 class Zygote:
-    """Answers {"start": [[address, namespace, position], ...]}, {"prepare": [position, ...]}, {"touch": nodes} and
-    {"signal": N, "to": address}.
+    """Answers {"start": [[address, namespace, position], ...]}, {"prepare": [position, ...]}, {"touch": nodes},
+    {"signal": N, "to": address} and {"signal": N, "agent_of": address}.
     """
 
     def __init__(self, options: Options, directory: RunDirectory, tree: Path | None = None) -> None:
@@ -73,12 +74,16 @@ class Zygote:
         self._main: Main | None = None
         self._prepared: dict[int, tuple[int, Config]] = {}
         self._memory = MemoryPool()
+        self._selector = selectors.DefaultSelector()
+        self._agents = Agents(directory, self._selector, self._become_agent)
         self._wakeup, self._waker = socket.socketpair()
 
         if tree is not None:
             releases.enter(tree)
         if not options.execute:
-            self._main = _load(options.daemon)
+            self._main = _load(options.daemon, options.services)
+            if options.agents:
+                importlib.import_module("subord.agent.main")
             self._warm_up(self._main)
         self._waker.setblocking(False)
         self._wakeup.setblocking(False)
@@ -90,7 +95,7 @@ class Zygote:
     def run(self, controller: Lines) -> None:
         """Until the controller closes the connection."""
         self._controller = controller
-        with selectors.DefaultSelector() as selector:
+        with self._selector as selector:
             selector.register(self._controller, selectors.EVENT_READ)
             selector.register(self._wakeup, selectors.EVENT_READ)
             while not self._controller.ended:
@@ -98,6 +103,8 @@ class Zygote:
                     if key.fileobj is self._controller:
                         for request in self._controller.receive():
                             self._answer(request)
+                    elif isinstance(key.data, Agent):
+                        self._agents.start(key.data)
                     else:
                         self._wakeup.recv(4096)
                         self._reap()
@@ -123,6 +130,8 @@ class Zygote:
             done = {address: self._pids[address] for address, *_ in request["start"] if address in self._pids}
         elif "prepare" in request:
             self._prepare(request["prepare"])
+        elif "agent_of" in request:
+            done = self._signal_agent(request["agent_of"], request["signal"])
         elif "touch" in request:
             done = {"mib": self._memory.fill(request["touch"])}
         else:
@@ -139,6 +148,13 @@ class Zygote:
         if number == signal.SIGKILL:
             self._note_exit(pid, os.waitpid(pid, 0)[1])  # so that it can be started anew at once
         return {address: pid}
+
+    def _signal_agent(self, address: str, number: int) -> Message:
+        """0: the node has no agent from now on."""
+        if number:
+            return {"ran": self._agents.kill(address, number)}
+        self._agents.remove(address)
+        return {}
 
     def _prepare(self, positions: Iterable[int]) -> None:
         """Read every node's configuration, as `subord run` would: that costs each copy 2 MiB otherwise (measured)."""
@@ -168,6 +184,8 @@ class Zygote:
 
     def _fork(self, address: str, namespace: str, position: int) -> None:
         zygote = os.getpid()
+        if self._options.agents and self._tree is None:
+            self._agents.listen(address, namespace, position)
         self._memory.free_portion()
         mono = time.monotonic()
         pid = os.fork()
@@ -182,16 +200,8 @@ class Zygote:
         """In the copy: enter the namespace, drop what is the zygote's, run the daemon."""
         code: int | None = 1
         try:
-            linux.die_with(zygote, signal.SIGKILL)
-            files = self._directory.node(position)
-            os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-            linux.write_to(files / "log", 1, 2)
-            descriptor = os.open(namespace, os.O_RDONLY | os.O_CLOEXEC)
-            linux.setns(descriptor, linux.CLONE_NEWNET)
+            files = self._enter(zygote, namespace, position, "log")
             linux.close_all_but(keep=(0, 1, 2))
-            _reset_signals()
-            os.setsid()
-            os.chdir(files)
             arguments = ["run", "--config", str(files / "config.toml")]
             if self._main is None:
                 command = daemon_command(self._options.daemon)
@@ -207,6 +217,36 @@ class Zygote:
         finally:
             _leave(code or 0)
 
+    def _enter(self, zygote: int, namespace: str, position: int, log: str) -> Path:
+        """In a copy: enter the namespace of a node, and write to a log in its directory, which is returned."""
+        linux.die_with(zygote, signal.SIGKILL)
+        files = self._directory.node(position)
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+        linux.write_to(files / log, 1, 2)
+        descriptor = os.open(namespace, os.O_RDONLY | os.O_CLOEXEC)
+        linux.setns(descriptor, linux.CLONE_NEWNET)
+        _reset_signals()
+        os.setsid()
+        os.chdir(files)
+        return files
+
+    def _become_agent(self, agent: Agent) -> NoReturn:
+        """In the copy: run `subord-agent`, as systemd does for a connection."""
+        code: int | None = 1
+        try:
+            files = self._enter(os.getppid(), agent.namespace, agent.position, "agent.log")
+            pass_socket(agent.listener)
+            linux.close_all_but(keep=(0, 1, 2, LISTEN_FD))
+            linux.set_name(f"agent-{agent.position}")
+            gc.enable()
+            code = importlib.import_module("subord.agent.main").main(["--config", str(files / "config.toml")])
+        except SystemExit as leaving:
+            code = leaving.code if isinstance(leaving.code, int) else int(leaving.code is not None)
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            _leave(code or 0)
+
     def _reap(self) -> None:
         while True:
             try:
@@ -215,7 +255,8 @@ class Zygote:
                 return
             if pid == 0:
                 return
-            self._note_exit(pid, status)
+            if not self._agents.ended(pid):
+                self._note_exit(pid, status)
 
     def _note_exit(self, pid: int, status: int) -> None:
         address = self._addresses.pop(pid)
@@ -257,10 +298,13 @@ def daemon_command(daemon: str | None) -> list[str]:
     return [str(Path(sys.executable).with_name("subord"))]
 
 
-def _load(daemon: str | None) -> Main:
-    """The daemon's entry with everything it needs imported, so that no copy has to import anything."""
+def _load(daemon: str | None, services: str | None) -> Main:
+    """The daemon's entry with everything it needs imported, so that no copy has to import anything. `services`: a
+    folder with further services."""
     gc.disable()  # enabled again in the copies
     _run_trio_once()
+    if services is not None:
+        _register(Path(services))
     if daemon is None:
         for name in PRELOADED:
             with contextlib.suppress(ModuleNotFoundError):  # the previous release has some elsewhere: late imports
@@ -269,6 +313,15 @@ def _load(daemon: str | None) -> Main:
         return main
     found: Main = runpy.run_path(daemon)["main"]
     return found
+
+
+def _register(folder: Path) -> None:
+    """Add each package of a folder to the registry of services, before another module reads it."""
+    from subord import services
+
+    names = sorted(each.parent.name for each in folder.glob("*/__init__.py"))
+    services.NAMES = (*services.NAMES, *names)  # type: ignore[misc]
+    services.__path__.append(str(folder))
 
 
 def _run_trio_once() -> None:

@@ -72,6 +72,14 @@ class Zygotes:
         """{address: pid}, or {} if it does not run."""
         return self._ask(self.release_of(address), {"to": address, "signal": number})
 
+    def signal_agent(self, address: str, number: int) -> bool:
+        """Whether it runs."""
+        found: bool = self._ask(PRESENT, {"agent_of": address, "signal": number})["ran"]
+        return found
+
+    def remove_agent(self, address: str) -> None:
+        self._ask(PRESENT, {"agent_of": address, "signal": 0})
+
     def receive(self, each: Lines) -> None:
         """The exits that one of `lines` tells of."""
         for message in each.receive():

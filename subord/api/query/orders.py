@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from itertools import islice
+from secrets import token_bytes
 from typing import Final, NamedTuple
 
 import msgspec
@@ -17,9 +18,11 @@ from subord.api.models import nodes
 from subord.api.models.coverage import Coverage, MissingDocument
 from subord.api.node_api import NodeApi
 from subord.api.query.older_nodes import OlderNode, OlderQuestion, report_of_root, statuses
+from subord.core.carriage.engine.bounds import TAG_BYTES
 from subord.core.carriage.engine.causes import OLDER, sentence
 from subord.core.carriage.engine.interface import Answer
 from subord.core.carriage.engine.ranges import Ranges
+from subord.core.identity import receipts
 from subord.core.view import Position
 
 BUDGET_S: Final = 2.0
@@ -27,6 +30,18 @@ BUDGET_S: Final = 2.0
 take more than a second."""
 NAMED_MAX: Final = 512
 """Addresses of one cause; `count` counts all."""
+
+
+class Given(NamedTuple):
+    """What an order has beside service, payload and targets. `tag`, `authority`: of an order that an operator has
+    signed; empty: a new tag, no signature. `receipts`: each node signs its result."""
+
+    tag: bytes = b""
+    authority: bytes = b""
+    receipts: bool = False
+
+
+NEW: Final = Given()
 
 
 class Answered(NamedTuple):
@@ -66,11 +81,19 @@ async def asked(
     payload: bytes = b"",
     targets: Ranges | None = None,
     older: OlderQuestion | None = None,
+    given: Given = NEW,
 ) -> Answered:
     """Give an order. Takes at most `budget_s`. `older`: ask also nodes of older releases."""
     began = trio.current_time()
-    answer = await node.orders.order(service, payload, targets, budget_s)
+    tag = given.tag or token_bytes(TAG_BYTES)
+    answer = await node.orders.order(
+        service, payload, targets, budget_s, tag=tag, authority=given.authority, receipts=given.receipts
+    )
     after_s = trio.current_time() - began
+    if given.receipts:
+        pins = node.tracker.membership.pins
+        assert pins is not None
+        answer = receipts.checked(answer, node.gate.cluster, tag, pins.key_of, node.identity.signer)
     found = Answered(node, answer, covered(node, answer, after_s))
     passed_by = dict(answer.missing).get(OLDER)
     if older is None or not passed_by:

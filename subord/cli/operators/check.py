@@ -22,6 +22,8 @@ from subord.client.text import count
 from subord.core.carriage.verdicts import sentence
 from subord.runtime.security import allowed_signers, operators_file
 from subord.runtime.security.allowed_signers import Fault, Signer
+from subord.services import NAMES
+from subord.services.acting import has_effects
 
 DAEMON_USER = "subord"
 
@@ -69,8 +71,9 @@ def checked(path: str) -> Document:
 
 
 def _doubts(signers: list[Signer], now_s: float) -> Iterator[tuple[int, str]]:
+    services = [each for each in NAMES if has_effects(each)]
     for each in signers:
-        for text in allowed_signers.doubts(each):
+        for text in allowed_signers.doubts(each, services):
             yield each.line, text
         if not each.is_valid(now_s):
             yield each.line, "the key is not valid now (valid-after, valid-before)"

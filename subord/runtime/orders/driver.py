@@ -9,7 +9,7 @@ once.
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from contextlib import AbstractAsyncContextManager, suppress
 from math import inf
 from secrets import token_bytes
@@ -18,9 +18,9 @@ from typing import Final, NoReturn, assert_never
 import trio
 
 from subord.core.carriage.engine import bounds
-from subord.core.carriage.engine.causes import OLDER, REFUSED, SENTENCES, SILENT
+from subord.core.carriage.engine.causes import BUSY, NO_AGENT, OLDER, REFUSED, SENTENCES, SILENT
 from subord.core.carriage.engine.engine import Engine
-from subord.core.carriage.engine.frames import Tag, order_of
+from subord.core.carriage.engine.frames import Order, Tag, order_of
 from subord.core.carriage.engine.interface import (
     Act,
     Acted,
@@ -46,13 +46,14 @@ from subord.core.carriage.engine.interface import (
     Transmit,
     Wakeup,
 )
-from subord.core.carriage.engine.ranges import Ranges
+from subord.core.carriage.engine.ranges import NONE, Ranges
 from subord.core.members.membership import Membership
 from subord.core.node import Node
 from subord.core.roster_tree import RosterTree
 from subord.core.view import Position
 from subord.runtime.counters import Counters
 from subord.runtime.frames import Frames, Sender, Stream
+from subord.runtime.orders.agent import Agent
 from subord.runtime.orders.link import OrderLink, is_credit, is_of_orders
 
 logger = logging.getLogger("subord")
@@ -60,6 +61,8 @@ CALLS_OF_ONE_MAX: Final = 16
 """Streams of their own that one peer has open to this node."""
 Reading = Callable[[bytes], Awaitable[bytes]]
 """The result of this node for a payload."""
+Receipt = Callable[[Order, bytes], bytes]
+"""A result as the node gives it: with its receipt, if the order asks for one."""
 Called = Callable[[str], AbstractAsyncContextManager[Stream | None]]
 
 
@@ -80,18 +83,24 @@ class OrderDriver:
         counters: Counters,
         readings: Mapping[str, Reading],
         membership: Membership | None = None,
+        *,
+        agent: Agent | None = None,
+        effects: Collection[str] = (),
     ) -> None:
-        """`readings`: what this node answers, by service; they change nothing and need no agent. `membership`:
-        the members that this node remembers."""
+        """`readings`: what this node answers, by service; they change nothing and need no agent. `membership`: the
+        members that this node remembers. `effects`: the services for which `agent` acts."""
         self.called: Called
         """Opens a stream for orders to an address."""
+        self.receipt: Receipt = lambda _, result: result
         self._node = node
         self._readings = readings
+        self._agent = agent
         self._counters = counters
+        offered = {**{name: Offered() for name in readings}, **{name: Offered(has_effects=True) for name in effects}}
         tree = RosterTree(node)
         if membership is not None:
             tree = RosterTree(node, membership.register, membership.history.pending)
-        self.engine = Engine(tree, {name: Offered() for name in self._readings}, now=trio.current_time())
+        self.engine = Engine(tree, offered, now=trio.current_time())
         self._timer = trio.CancelScope(deadline=inf)
         self._links: dict[Link, OrderLink] = {}
         self._calls: dict[Link, trio.CancelScope] = {}
@@ -149,28 +158,57 @@ class OrderDriver:
         self._nursery.start_soon(task, *words)  # type: ignore[arg-type]
 
     async def _note(self, action: Note) -> None:
-        """No service of the daemon has effects."""
-        self.feed(Noted(action.tag, ok=False))
+        """The agent writes the tag to its own disk before it acts, and knows it after any restart."""
+        await trio.lowlevel.checkpoint()
+        self.feed(Noted(action.tag))
 
     async def _act(self, action: Act) -> None:
-        """Run a service; what it does wrong is its own outcome, not the end of the daemon."""
-        outcome = Outcome(cause=REFUSED)
-        with trio.move_on_after(action.left_s):
+        """Run a service here, or have the agent run it."""
+        order = action.order
+        if order.service in self._readings:
+            acted = Acted(order.tag, await self._read_here(order, action.left_s))
+        elif self._agent is not None:
+            acted = await self._agent.act(order, action.left_s)
+        else:
+            acted = Acted(order.tag, Outcome(cause=NO_AGENT), begun=False)
+        if not acted.outcome.cause:
+            acted = acted._replace(outcome=Outcome(self.receipt(order, acted.outcome.result)))
+        self.feed(acted)
+
+    async def _read_here(self, order: Order, left_s: float) -> Outcome:
+        """What a service does wrong is its own outcome, not the end of the daemon."""
+        with trio.move_on_after(left_s):
             try:
-                outcome = Outcome(await self._readings[action.order.service](action.order.payload))
+                return Outcome(await self._readings[order.service](order.payload))
             except Exception:
-                logger.exception("the service %s failed", action.order.service)
+                logger.exception("the service %s failed", order.service)
                 self._counters.dropped["service_failed"] += 1
-        self.feed(Acted(action.order.tag, outcome))
+        return Outcome(cause=REFUSED)
 
     # -- orders of this node -------------------------------------------------------------------------------
 
-    async def order(self, service: str, payload: bytes, targets: Ranges | None, left_s: float) -> Answer:
-        """Give an order and return its answer, within `left_s`. `targets` None: all members."""
-        tag = token_bytes(bounds.TAG_BYTES)
+    async def order(
+        self,
+        service: str,
+        payload: bytes,
+        targets: Ranges | None,
+        left_s: float,
+        *,
+        tag: Tag = b"",
+        authority: bytes = b"",
+        receipts: bool = False,
+    ) -> Answer:
+        """Give an order and return its answer, within `left_s`. `targets` None: all members. `tag`: of an order that
+        an operator has signed; while it is out it is `busy`."""
+        tag = tag or token_bytes(bounds.TAG_BYTES)
+        if tag in self._waiting:
+            missing = () if targets is None else ((BUSY, targets),)
+            return Answer(targets=targets or NONE, missing=missing, is_resolved=targets is not None)
         waiting = self._waiting[tag] = _Waiting()
+        issuer = self._node.context.position
         try:
-            self.feed(Issue(order_of(tag, service, payload, targets, self._node.context.position), left_s))
+            order = order_of(tag, service, payload, targets, issuer, authority=authority, receipts=receipts)
+            self.feed(Issue(order, left_s))
             await waiting.is_over.wait()
             self._counters.orders_given[service] += 1
         finally:

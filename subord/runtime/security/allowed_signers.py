@@ -67,13 +67,14 @@ def parse(text: str) -> list[Signer | Fault]:
     return found
 
 
-def doubts(signer: Signer) -> Iterator[str]:
-    """What a line without fault may not be meant to say."""
+def doubts(signer: Signer, services: Collection[str] = ()) -> Iterator[str]:
+    """What a line without fault may not be meant to say. `services`: those with effects, whose orders are signed."""
+    known = [namespace_of(each) for each in (*POWERS, *services)]
     if not signer.is_authority and any(PATTERN_CHARS & set(each) for each in signer.principals):
         yield "patterns as principals are for lines with cert-authority; orders of this key show the pattern"
     for each in signer.namespaces:
-        if not each.startswith("!") and not any(matches((each,), namespace_of(power)) for power in POWERS):
-            yield f"namespace {each!r} is none of subord: {', '.join(map(namespace_of, POWERS))}"
+        if not each.startswith("!") and not any(matches((each,), name) for name in known):
+            yield f"namespace {each!r} is none of subord: {', '.join(known)}"
 
 
 def repeated(signers: list[Signer]) -> Iterator[tuple[Signer, Signer]]:

@@ -64,9 +64,11 @@ class Acting:
         else:
             self.acted(tag, Outcome(cause=NO_JOURNAL))
 
-    def acted(self, tag: Tag, outcome: Outcome) -> None:
-        """The service has ended."""
+    def acted(self, tag: Tag, outcome: Outcome, *, begun: bool = True) -> None:
+        """The service has ended; or, unless it has `begun`, refused the order."""
         outcome = self.tags.end(tag, outcome)
+        if not begun:
+            self.tags.free(tag)
         for task in self.waiting.pop(tag, ()):
             task.acts = False
             self._tell(task, outcome)

@@ -1,12 +1,15 @@
 """Why a target has given no result: the words, and a sentence for each.
 
 The words are fields of JSON documents and labels of metrics; the sentences are for operators. Invariant: a word that
-the engine uses stands in this table; a word of a later release is shown as it is.
+the engine or the agent uses stands in this table, or is a verdict on a signature (carriage/verdicts.py, with spaces);
+a word of a later release is shown as it is.
 """
 
 from __future__ import annotations
 
 from typing import Final
+
+from subord.core.carriage.verdicts import SENTENCES as VERDICTS
 
 SILENT: Final = "silent"
 DOWN: Final = "down"
@@ -24,6 +27,20 @@ NO_COORDINATOR: Final = "no coordinator"
 NO_JOURNAL: Final = "no journal"
 OUTCOME_UNKNOWN: Final = "outcome unknown"
 REFUSED: Final = "refused"
+# -- of the agent, which does not act --
+UNSIGNED: Final = "unsigned"
+MALFORMED: Final = "malformed"
+NOT_YET_VALID: Final = "not yet valid"
+ORDER_EXPIRED: Final = "order expired"
+OTHER_TARGETS: Final = "other targets"
+TAG_USED: Final = "tag used"
+CLOCK_BACK: Final = "clock went back"
+DENIED: Final = "denied"
+NO_POLICY: Final = "no policy"
+BAD_MODE: Final = "bad mode"
+BAD_POLICY: Final = "bad policy"
+FAILED: Final = "failed"
+NO_RECEIPT: Final = "no receipt"
 
 SENTENCES: Final = {
     SILENT: "the node does not acknowledge the order, though its place in the tree is known",
@@ -42,6 +59,20 @@ SENTENCES: Final = {
     NO_JOURNAL: "the node cannot write to its disk that it acts, so it did not act",
     OUTCOME_UNKNOWN: "the node ended after it had begun to act, and does not act twice",
     REFUSED: "the node refused the order",
+    UNSIGNED: "the order has no signature of an operator, which this service needs",
+    MALFORMED: "the node's agent cannot read what the order says, or the order is valid for too long",
+    NOT_YET_VALID: "the order is not valid yet by the clock of the node; set the clocks of the node and the operator",
+    ORDER_EXPIRED: "the order is not valid any more by the clock of the node; give it again, or set the clocks",
+    OTHER_TARGETS: "the operator has not signed the order for this node",
+    TAG_USED: "the node knows another order with this tag; give the order again",
+    CLOCK_BACK: "the clock of the node went back, and it has forgotten which orders of that time it has carried out",
+    DENIED: "the policy of the node does not allow the operator to use the service as this user",
+    NO_POLICY: "the node has no policy, so its agent carries out no order; see agent.policy",
+    BAD_MODE: "the agent does not trust the operators file, the policy or the journal of the node: only root may own "
+    "and change them",
+    BAD_POLICY: "the policy of the node cannot be read; the log of its agent says why",
+    FAILED: "the service failed on the node; the log of its agent says why",
+    NO_RECEIPT: "no receipt of the node for the answer, or a false one: another node may have answered in its place",
 }
 WORD_CHARS_MAX: Final = 32
 KINDS_MAX: Final = 32
@@ -50,4 +81,9 @@ KINDS_MAX: Final = 32
 
 def sentence(word: str) -> str:
     """The sentence of a word, also of a later release."""
-    return SENTENCES.get(word, f"the node gave no result: {word}")
+    return SENTENCES.get(word) or VERDICTS.get(word.replace(" ", "_"), f"the node gave no result: {word}")
+
+
+def of_verdict(word: str) -> str:
+    """The cause that names a verdict of carriage/verdicts.py."""
+    return word.replace("_", " ")

@@ -120,7 +120,7 @@ class Engine:
             case Noted():
                 self._acting.noted(event.tag, now, ok=event.ok)
             case Acted():
-                self._acting.acted(event.tag, event.outcome)
+                self._acting.acted(event.tag, event.outcome, begun=event.begun)
             case Wakeup():
                 pass
             case _:

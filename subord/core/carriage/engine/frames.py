@@ -35,6 +35,8 @@ class Order(msgspec.Struct, frozen=True, array_like=True):
     """None: every member of the tree."""
     issuer: Annotated[int, msgspec.Meta(ge=1, le=POSITION_MAX)]
     authority: Annotated[bytes, msgspec.Meta(max_length=bounds.AUTHORITY_BYTES_MAX)] = b""
+    receipts: bool = False
+    """Whether each result is to be signed by its node (core/identity/receipts.py). Older nodes read over it."""
 
     @property
     def targets(self) -> Ranges | None:
@@ -154,8 +156,15 @@ def _flats(body: Body) -> list[_Flat]:
 
 
 def order_of(
-    tag: Tag, service: str, payload: bytes, targets: Ranges | None, issuer: Position, *, authority: bytes = b""
+    tag: Tag,
+    service: str,
+    payload: bytes,
+    targets: Ranges | None,
+    issuer: Position,
+    *,
+    authority: bytes = b"",
+    receipts: bool = False,
 ) -> Order:
     """An order as its issuer writes it."""
     flat = None if targets is None else targets.flat()
-    return Order(tag, service, payload, flat, issuer, authority)
+    return Order(tag, service, payload, flat, issuer, authority, receipts)

@@ -135,10 +135,12 @@ class Noted(NamedTuple):
 
 
 class Acted(NamedTuple):
-    """The answer to Act. It may come during the same `handle` as late as the driver likes, also after the expiry."""
+    """The answer to Act. It may come during the same `handle` as late as the driver likes, also after the expiry.
+    `begun` False: nothing was done, so the tag is free, and an order with it is acted on when it comes again."""
 
     tag: Tag
     outcome: Outcome
+    begun: bool = True
 
 
 class Wakeup(NamedTuple):

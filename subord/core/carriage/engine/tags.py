@@ -2,7 +2,8 @@
 
 Inputs are tags of orders, what the disk says, and outcomes; output is what to do with a question: act, wait for the
 outcome, or give the one that is known. A tag is kept TAG_KEEP_S after the end of its order. Invariant: for a tag that
-is kept, `begin` says START once; a tag of an earlier life, or one with effects, is never dropped early.
+is kept, `begin` says START once; a tag of an earlier life, or one with effects on which the node has begun to act, is
+never dropped early.
 """
 
 from __future__ import annotations
@@ -89,6 +90,11 @@ class Tags:
             self._bound_outcomes()
         return entry.outcome
 
+    def free(self, tag: Tag) -> None:
+        """Forget a tag on which nothing was done."""
+        if tag in self._entries:
+            self._drop(tag)
+
     def expire(self, now: float) -> None:
         """Drop tags that are kept no longer."""
         while self._expiries and self._expiries[0][0] <= now:
@@ -110,6 +116,8 @@ class Tags:
         entry = self._entries.pop(tag)
         if entry.outcome is not None:
             self._outcome_bytes -= len(entry.outcome.result)
+        if len(self._expiries) > 2 * bounds.TAGS_MAX:
+            self._expiries = sorted(each for each in self._expiries if each[1] in self._entries)
 
     def _evict(self) -> bool:
         """Drop the oldest tag of a reading that is over: to read again does no harm."""
@@ -117,8 +125,6 @@ class Tags:
             if not entry.has_effects and entry.outcome is not None:
                 self._drop(tag)
                 self.evicted += 1
-                if len(self._expiries) > 2 * bounds.TAGS_MAX:
-                    self._expiries = sorted(each for each in self._expiries if each[1] in self._entries)
                 return True
         return False
 

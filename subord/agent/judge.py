@@ -1,0 +1,98 @@
+"""Which orders the agent of this node carries out: the operator's signature, and the policy of the node.
+
+Inputs are an order, the operators file, the policy, and the list of revoked operators; output is a verdict with a
+cause of carriage/engine/causes.py. The daemon is not trusted: it can withhold an order, and change nothing of it.
+Invariant: what is accepted was signed for this cluster, this node, this service and this time, by an operator whom
+the policy of this node allows the service as the user of the order.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Callable
+from typing import NamedTuple
+
+from subord.agent import policy
+from subord.agent.revoked import RevokedList
+from subord.core.carriage import service_orders
+from subord.core.carriage.documents import Document
+from subord.core.carriage.engine.causes import BAD_MODE, BAD_POLICY, DENIED, NO_POLICY, NOT_OFFERED, of_verdict
+from subord.core.carriage.engine.frames import Order
+from subord.core.carriage.orders import Cluster, Verifier
+from subord.core.carriage.verdicts import namespace_of
+from subord.core.view import Position
+from subord.runtime.security import operators_file
+
+WORDS_OF_POLICY = {"no_operators": NO_POLICY, "bad_mode": BAD_MODE, "unreadable": BAD_POLICY}
+
+
+class Judged(NamedTuple):
+    """`cause`: why the agent does not act; "": it does. `digest`: of what was signed. `detail`: for the log."""
+
+    cause: str
+    principal: str = ""
+    user: str = ""
+    expires_ms: int = 0
+    digest: bytes = b""
+    detail: str = ""
+
+
+class Judge:
+    """The judge of one node."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        position: Position,
+        *,
+        verifier: Verifier,
+        revoked: RevokedList,
+        policy_path: str,
+        offers: Callable[[str], bool],
+        wall: Callable[[], float] = time.time,
+    ) -> None:
+        """`offers`: whether a service acts on this node."""
+        self._cluster = cluster
+        self._position = position
+        self._verifier = verifier
+        self._revoked = revoked
+        self._policy_path = policy_path
+        self._offers = offers
+        self._wall = wall
+
+    @property
+    def now_ms(self) -> int:
+        return int(self._wall() * 1000)
+
+    async def judge(self, order: Order, revoked: Document | None) -> Judged:
+        """Whether the agent acts on an order. `revoked`: the list that came with it."""
+        if not self._offers(order.service):
+            return Judged(NOT_OFFERED)
+        cause = service_orders.refusal(order, self._position, self.now_ms)
+        authority = service_orders.decode(order.authority)
+        if cause or authority is None:
+            return Judged(cause)
+        await self._revoked.take(revoked)
+        content = service_orders.content_of(self._cluster, order, authority)
+        verdict = await self._verifier.verify(
+            content, authority.signature, namespace_of(order.service), self.now_ms, str(order.issuer)
+        )
+        word = verdict.word or self._revoked.word_for(verdict.principal, verdict.fingerprint)
+        if word:
+            return Judged(of_verdict(word), verdict.principal, authority.user)
+        cause, detail = self._policy_says(verdict.principal, order.service, authority.user)
+        digest = hashlib.sha256(content).digest()
+        return Judged(cause, verdict.principal, authority.user, authority.expires_ms, digest, detail)
+
+    def _policy_says(self, principal: str, service: str, user: str) -> tuple[str, str]:
+        """The cause, "" if it is allowed, and a detail. Reads the file each time, so changes count at once."""
+        with operators_file.opened(self._policy_path) as file:
+            if file.word:
+                return WORDS_OF_POLICY[file.word], f"{self._policy_path}: {file.detail}"
+            text = operators_file.read(file)
+        try:
+            is_allowed = policy.parse(text).allows(principal, service, user)
+        except policy.PolicyError as error:
+            return BAD_POLICY, f"{self._policy_path}: {error}"
+        return "" if is_allowed else DENIED, ""

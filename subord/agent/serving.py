@@ -1,0 +1,232 @@
+"""Serves the socket of the agent: takes orders, has them judged, carries each out once, and tells the outcome.
+
+Input is a connection of the daemon with one order; output is its outcome. What runs goes on when the connection ends;
+the outcome is in the journal, and a later connection with the same order gets it. Invariant: a service is called only
+after the order was accepted and its tag is on the disk. A tag without outcome on the disk, on which this process does
+not act, is `outcome unknown`.
+"""
+
+from __future__ import annotations
+
+import logging
+import socket
+import struct
+from collections import Counter
+from collections.abc import Callable, Collection
+from contextlib import suppress
+from math import inf
+from typing import Final
+
+import trio
+
+from subord.agent.journal import Journal, JournalError
+from subord.agent.judge import Judge, Judged
+from subord.core.carriage.engine import bounds
+from subord.core.carriage.engine.causes import (
+    BUSY,
+    EXPIRED,
+    FAILED,
+    MALFORMED,
+    OUTCOME_UNKNOWN,
+    REFUSED,
+    TAG_USED,
+    TOO_LARGE,
+    sentence,
+)
+from subord.core.carriage.engine.frames import Order, Tag
+from subord.core.carriage.engine.interface import Outcome
+from subord.runtime.frames import Frames
+from subord.runtime.orders.agent import GIVEN_BYTES_MAX, PRINCIPAL_CHARS_MAX, Done, Given, decode_given, encode
+from subord.services.acting import Act, Context
+
+logger = logging.getLogger("subord")
+
+CONNECTIONS_MAX: Final = 128
+RUNNING_MAX: Final = 64
+GIVEN_S_MAX: Final = 5.0
+"""For the order to come, once the connection is open."""
+
+
+class _Running:
+    """An order that is carried out. `done` None: not yet."""
+
+    def __init__(self, digest: bytes) -> None:
+        self.digest = digest
+        self.done: Done | None = None
+        self.is_over = trio.Event()
+
+
+class Server:
+    """The agent of one node, for as long as its process lives."""
+
+    def __init__(
+        self, judge: Judge, journal: Journal, act_of: Callable[[str], Act], users: Collection[int], idle_s: float
+    ) -> None:
+        """`users`: uids that may give orders. `idle_s`: `run` ends after so long without work; inf: it does not."""
+        self.refused: Counter[str] = Counter()
+        """Orders by cause, since the start."""
+        self._judge = judge
+        self._journal = journal
+        self._act_of = act_of
+        self._users = users
+        self._idle_s = idle_s
+        self._disk = trio.Lock()
+        self._running: dict[Tag, _Running] = {}
+        self._connections = 0
+        self._worked_at = trio.current_time()
+        self._changed = trio.Event()
+        self._listening = trio.CancelScope()
+
+    async def run(self, listener: socket.socket) -> None:
+        """Serve a listening socket until there was nothing to do for a while, or `stop` is called."""
+        listener.setblocking(False)
+        async with trio.open_nursery() as self._nursery:
+            source = trio.SocketListener(trio.socket.from_stdlib_socket(listener))
+            self._nursery.start_soon(self._listen, source)
+            while not self._is_idle:
+                with trio.move_on_at(self._worked_at + self._idle_s if not self._is_busy else inf):
+                    await self._changed.wait()
+                    self._changed = trio.Event()
+            self._nursery.cancel_scope.cancel()
+
+    def stop(self, running_s_max: float) -> None:
+        """Take no more orders, and end when those that run are done, at the latest after `running_s_max`."""
+        self._listening.cancel()
+        self._idle_s = 0.0
+        self._nursery.cancel_scope.deadline = trio.current_time() + running_s_max
+        self._changed.set()
+
+    @property
+    def _is_busy(self) -> bool:
+        return bool(self._connections or self._running)
+
+    @property
+    def _is_idle(self) -> bool:
+        return not self._is_busy and trio.current_time() >= self._worked_at + self._idle_s
+
+    def _note_work(self) -> None:
+        self._worked_at = trio.current_time()
+        self._changed.set()
+
+    async def _listen(self, source: trio.SocketListener) -> None:
+        with self._listening:
+            await trio.serve_listeners(self._take, [source], handler_nursery=self._nursery)
+
+    async def _take(self, stream: trio.SocketStream) -> None:
+        """Serve a connection."""
+        self._connections += 1
+        self._changed.set()
+        try:
+            with suppress(trio.BrokenResourceError, trio.ClosedResourceError):
+                async with stream:
+                    await self._converse(stream)
+        finally:
+            self._connections -= 1
+            self._note_work()
+
+    def _may_connect(self, stream: trio.SocketStream) -> bool:
+        raw = stream.socket.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+        pid, uid, _ = struct.unpack("3i", raw)
+        if uid not in self._users:
+            logger.warning("process %d of user %d may not give orders to the agent; only the daemon may", pid, uid)
+        return uid in self._users
+
+    async def _converse(self, stream: trio.SocketStream) -> None:
+        data = None
+        with trio.move_on_after(GIVEN_S_MAX):
+            data = await Frames(stream).next(GIVEN_BYTES_MAX)
+        if data is not None:
+            await stream.send_all(encode(await self._heard(data, is_known=self._may_connect(stream))))
+
+    async def _heard(self, data: bytes, *, is_known: bool) -> Done:
+        """The answer to a frame. `is_known`: it may come from the daemon."""
+        if not is_known:
+            return self._refuse(REFUSED)
+        if self._connections > CONNECTIONS_MAX:
+            return self._refuse(BUSY)
+        given = decode_given(data)
+        return self._refuse(MALFORMED) if given is None else await self.answer(given)
+
+    # -- orders -------------------------------------------------------------------------------------------
+
+    async def answer(self, given: Given) -> Done:
+        """What has come of an order."""
+        order = given.order
+        judged = await self._judge.judge(order, given.revoked)
+        if judged.cause:
+            return self._refuse(judged.cause, order, judged)
+        running = self._running.get(order.tag)
+        if running is None:
+            if len(self._running) >= RUNNING_MAX:
+                return self._refuse(BUSY, order, judged)
+            running = self._running[order.tag] = _Running(judged.digest)
+            self._nursery.start_soon(self._carry_out, running, given, judged)
+        elif running.digest != judged.digest:
+            return self._refuse(TAG_USED, order, judged)
+        await running.is_over.wait()
+        assert running.done is not None
+        return running.done
+
+    async def _carry_out(self, running: _Running, given: Given, judged: Judged) -> None:
+        order = given.order
+        try:
+            running.done = await self._done(given, judged)
+        except JournalError as error:
+            running.done = self._refuse(error.cause, order, judged._replace(detail=str(error)))
+        finally:
+            del self._running[order.tag]
+            self._note_work()
+        running.is_over.set()
+
+    async def _done(self, given: Given, judged: Judged) -> Done:
+        """Raises JournalError: nothing was done."""
+        order = given.order
+        async with self._disk:
+            found = await trio.to_thread.run_sync(self._journal.find, order.tag)
+            if found is None:
+                now_ms = self._judge.now_ms
+                begin = self._journal.begin
+                await trio.to_thread.run_sync(begin, order.tag, judged.digest, judged.expires_ms, now_ms)
+        if found is not None:
+            if found.digest != judged.digest:
+                return self._refuse(TAG_USED, order, judged)
+            return _told(found.outcome or Outcome(cause=OUTCOME_UNKNOWN), judged)
+        words = "order %(service)s of %(principal)s as %(user)s accepted: tag %(tag)s"
+        logger.info(words, _fields(order, judged))
+        left_s = min(given.left_ms, judged.expires_ms - self._judge.now_ms) / 1000
+        outcome = await self._acted(order, Context(judged.user, judged.principal, order.tag, max(0.0, left_s)))
+        try:
+            async with self._disk:
+                await trio.to_thread.run_sync(self._journal.end, order.tag, outcome)
+        except OSError as error:
+            logger.error("the outcome of order %s is not kept over a restart: %s", order.tag.hex(), error)
+        return _told(outcome, judged)
+
+    async def _acted(self, order: Order, context: Context) -> Outcome:
+        """Call the service."""
+        outcome = Outcome(cause=EXPIRED)
+        with trio.move_on_after(context.left_s):
+            try:
+                outcome = Outcome(bytes(await self._act_of(order.service)(order.payload, context)))
+            except Exception:
+                logger.exception("the service %s failed; order %s", order.service, order.tag.hex())
+                outcome = Outcome(cause=FAILED)
+        return Outcome(cause=TOO_LARGE) if len(outcome.result) > bounds.RESULT_BYTES_MAX else outcome
+
+    def _refuse(self, cause: str, order: Order | None = None, judged: Judged | None = None) -> Done:
+        self.refused[cause] += 1
+        judged = judged or Judged(cause)
+        fields = _fields(order, judged) if order else {"service": "", "principal": "", "user": "", "tag": ""}
+        words = "order %(service)s of %(principal)s as %(user)s refused, %(cause)s: %(reason)s (tag %(tag)s)"
+        reason = sentence(cause) + (f" ({judged.detail})" if judged.detail else "")
+        logger.warning(words, {**fields, "cause": cause, "reason": reason})
+        return Done(cause, principal=judged.principal[:PRINCIPAL_CHARS_MAX], refused=True)
+
+
+def _told(outcome: Outcome, judged: Judged) -> Done:
+    return Done(outcome.cause, outcome.result, judged.principal[:PRINCIPAL_CHARS_MAX])
+
+
+def _fields(order: Order, judged: Judged) -> dict[str, str]:
+    who = judged.principal or "an unknown operator"
+    return {"service": order.service, "principal": who, "user": judged.user or "?", "tag": order.tag.hex()}

@@ -1,0 +1,83 @@
+"""Orders of services with effects: what an operator signs, and why an order does not count whatever its signature.
+
+Inputs are an order of the engine, its authority, a position and the time; outputs are the signed content, and a cause
+of carriage/engine/causes.py. Invariant: the content names the cluster, the service, the tag, the targets, the
+payload, the user and both times, so nothing of an order can be changed, or used elsewhere, later or again.
+"""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from typing import Annotated, Final
+
+import msgspec
+
+from subord.core.carriage.engine.causes import MALFORMED, NOT_YET_VALID, ORDER_EXPIRED, OTHER_TARGETS, UNSIGNED
+from subord.core.carriage.engine.frames import Order
+from subord.core.carriage.orders import Cluster
+from subord.core.view import Position
+
+HEAD: Final = b"subord 1 service order\n"
+USER_CHARS_MAX: Final = 32
+SIGNATURE_BYTES_MAX: Final = 8000
+MS_MAX: Final = (1 << 53) - 1
+LIFE_MS_MAX: Final = 2 * 86_400_000
+"""From `not_before_ms` to `expires_ms`: tags are kept until then, so their number has a bound."""
+SKEW_MS: Final = 300_000
+"""How far the clock of a node may be from that of the operator: an order counts so much earlier and later."""
+
+_Milliseconds = Annotated[int, msgspec.Meta(ge=0, le=MS_MAX)]
+
+
+class Authority(msgspec.Struct, frozen=True, array_like=True):
+    """The field `authority` of an order. `user`: the user as which the service acts. Times: ms since 1970."""
+
+    user: Annotated[str, msgspec.Meta(max_length=USER_CHARS_MAX)]
+    not_before_ms: _Milliseconds
+    expires_ms: _Milliseconds
+    signature: Annotated[bytes, msgspec.Meta(max_length=SIGNATURE_BYTES_MAX)] = b""
+
+
+_decoder = msgspec.msgpack.Decoder(Authority)
+_encode = msgspec.msgpack.Encoder().encode
+
+
+def content_of(cluster: Cluster, order: Order, authority: Authority) -> bytes:
+    """What the signature of an order covers."""
+    said = order.service, order.tag, order.flat_targets, sha256(order.payload).digest()
+    return HEAD + _encode((cluster, *said, authority.user, authority.not_before_ms, authority.expires_ms))
+
+
+def valid_for(user: str, now_ms: int, left_s: float) -> Authority:
+    """An authority, not signed yet, of an order that is given now and answered within `left_s`."""
+    return Authority(user, max(0, now_ms - SKEW_MS), now_ms + int(left_s * 1000) + SKEW_MS)
+
+
+def encode(authority: Authority) -> bytes:
+    """The field of an order."""
+    return _encode(authority)
+
+
+def decode(data: bytes) -> Authority | None:
+    """None: it cannot be read."""
+    try:
+        return _decoder.decode(data)
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        return None
+
+
+def refusal(order: Order, position: Position, now_ms: int) -> str:
+    """Why the order does not count at `position`, whatever its signature; "": the signature decides."""
+    if not order.authority:
+        return UNSIGNED
+    authority = decode(order.authority)
+    if authority is None or authority.expires_ms - authority.not_before_ms > LIFE_MS_MAX:
+        return MALFORMED
+    if not authority.signature:
+        return UNSIGNED
+    if now_ms < authority.not_before_ms:
+        return NOT_YET_VALID
+    if now_ms >= authority.expires_ms:
+        return ORDER_EXPIRED
+    targets = order.targets
+    return "" if targets is None or position in targets else OTHER_TARGETS

@@ -1,0 +1,146 @@
+"""The daemon's side of the agent of this node: gives it orders over its Unix socket, and waits for the outcomes.
+
+Input is an order with the time that is left, output its outcome. A frame is length and MessagePack
+(runtime/frames.py); one connection serves one order. The agent keeps the tags on which it acts on its disk, so an
+order may be given again: the daemon does so when the connection breaks, and after its own restart. Invariant: `no
+agent` means that the agent has not seen the order.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Annotated, Final
+
+import msgspec
+import trio
+
+from subord.core.carriage.documents import Document
+from subord.core.carriage.engine import bounds
+from subord.core.carriage.engine.causes import (
+    NO_AGENT,
+    OUTCOME_UNKNOWN,
+    WORD_CHARS_MAX,
+    sentence,
+)
+from subord.core.carriage.engine.frames import Order
+from subord.core.carriage.engine.interface import Acted, Outcome
+from subord.core.carriage.engine.ranges import Ranges
+from subord.runtime.counters import Counters
+from subord.runtime.frames import Frames, frame
+
+logger = logging.getLogger("subord")
+
+GIVEN_BYTES_MAX: Final = 98_304
+DONE_BYTES_MAX: Final = 49_152
+PRINCIPAL_CHARS_MAX: Final = 128
+PAUSES_S: Final = (0.0, 0.1, 0.5, 2.0)
+"""Before each attempt: systemd starts an agent again that has died."""
+GRACE_S: Final = 10.0
+"""Beyond the time of the order, for the agent to start, and to say that the time has run out."""
+
+
+class Given(msgspec.Struct, frozen=True, array_like=True):
+    """What the daemon sends. `revoked`: the signed list of revoked operators, which the agent checks itself."""
+
+    order: Order
+    left_ms: Annotated[int, msgspec.Meta(ge=0, le=bounds.LEFT_MS_MAX)]
+    revoked: Document | None = None
+
+
+class Done(msgspec.Struct, frozen=True, array_like=True):
+    """What the agent answers. `principal`: the operator as the agent's file names it; "": unknown. `refused`: the
+    agent has not begun."""
+
+    cause: Annotated[str, msgspec.Meta(max_length=WORD_CHARS_MAX)] = ""
+    result: Annotated[bytes, msgspec.Meta(max_length=bounds.RESULT_BYTES_MAX)] = b""
+    principal: Annotated[str, msgspec.Meta(max_length=PRINCIPAL_CHARS_MAX)] = ""
+    refused: bool = False
+
+
+_given = msgspec.msgpack.Decoder(Given)
+_done = msgspec.msgpack.Decoder(Done)
+_encode = msgspec.msgpack.Encoder().encode
+_UNREADABLE: Final = (msgspec.MsgspecError, ValueError, RecursionError)
+
+
+def encode(message: Given | Done) -> bytes:
+    """A whole frame."""
+    return frame(_encode(message))
+
+
+def decode_given(data: bytes) -> Given | None:
+    """None: it cannot be read."""
+    try:
+        given = _given.decode(data)
+        if given.order.flat_targets is not None:
+            Ranges.unflat(given.order.flat_targets)
+    except _UNREADABLE:
+        return None
+    return given
+
+
+def _decode_done(data: bytes) -> Done | None:
+    try:
+        return _done.decode(data)
+    except _UNREADABLE:
+        return None
+
+
+class Agent:
+    """The agent behind a socket. `revoked`: the list of revoked operators as this node holds it."""
+
+    def __init__(self, path: str, counters: Counters, revoked: Callable[[], Document | None] = lambda: None) -> None:
+        self._path = path
+        self._counters = counters
+        self._revoked = revoked
+
+    async def act(self, order: Order, left_s: float) -> Acted:
+        """Have the agent carry out an order, within `left_s` and GRACE_S. One that it has refused may come again: a
+        member on the way may have altered it."""
+        done: Done | None = None
+        is_given = False
+        until = trio.current_time() + left_s
+        with trio.move_on_after(left_s + GRACE_S):
+            for pause_s in PAUSES_S:
+                await trio.sleep(pause_s)
+                stream = await self._connected()
+                if stream is not None:
+                    is_given = True
+                    done = await self._asked(stream, order, max(0.0, until - trio.current_time()))
+                if done is not None or not is_given:
+                    break
+        if done is None:
+            return Acted(order.tag, Outcome(cause=OUTCOME_UNKNOWN if is_given else NO_AGENT), begun=is_given)
+        self._count(order, done)
+        return Acted(order.tag, Outcome(done.result, done.cause), begun=not done.refused)
+
+    async def _connected(self) -> trio.SocketStream | None:
+        try:
+            return await trio.open_unix_socket(self._path)
+        except (FileNotFoundError, ConnectionRefusedError, NotADirectoryError):
+            return None
+        except (OSError, RuntimeError) as error:
+            logger.warning("the agent at %s cannot be reached: %s", self._path, error)
+            return None
+
+    async def _asked(self, stream: trio.SocketStream, order: Order, left_s: float) -> Done | None:
+        """The answer; None: the connection broke."""
+        given = Given(order, int(left_s * 1000), self._revoked())
+        async with stream:
+            with suppress(trio.BrokenResourceError, trio.ClosedResourceError):
+                await stream.send_all(encode(given))
+                data = await Frames(stream).next(DONE_BYTES_MAX)
+                return None if data is None else _decode_done(data)
+        return None
+
+    def _count(self, order: Order, done: Done) -> None:
+        """Count and show what the agent has refused, as for orders without an agent (runtime/security/gate.py)."""
+        if not done.refused:
+            self._counters.orders_accepted[order.service] += 1
+            return
+        self._counters.orders_refused[done.cause.replace(" ", "_")] += 1
+        who = done.principal or "an unknown operator"
+        text = f"order {order.service} of {who} is refused by the agent: {sentence(done.cause)}"
+        self._counters.problems.note("order", text)

@@ -1,0 +1,38 @@
+"""What a service with effects gets when it acts: `async def act(payload: bytes, context: Context) -> bytes`.
+
+The function stands in `agent.py` of the service's folder, which only the agent imports, when the first order comes.
+It is called once for each order that was accepted; its result has at most bounds.RESULT_BYTES_MAX bytes. An exception
+is logged, and the outcome is `failed`. When the time is over it is cancelled, and the outcome is `expired`.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Awaitable, Callable
+from typing import NamedTuple
+
+from subord import services
+
+
+class Context(NamedTuple):
+    """`user`: as which the service must act, as the operator has signed and the policy allows. `left_s`: the time
+    that is left."""
+
+    user: str
+    principal: str
+    tag: bytes
+    left_s: float
+
+
+Act = Callable[[bytes, Context], Awaitable[bytes]]
+
+
+def has_effects(name: str) -> bool:
+    """Whether a service is registered and has an `agent.py`."""
+    return name in services.NAMES and importlib.util.find_spec(f"subord.services.{name}.agent") is not None
+
+
+def act_of(name: str) -> Act:
+    """The function of a service with effects; imports its module."""
+    found: Act = importlib.import_module(f"subord.services.{name}.agent").act
+    return found

@@ -1,0 +1,143 @@
+"""The program `subord-agent` behind a real daemon: the socket of systemd, its end without work, its checks."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import toy_services
+from ports import free_port
+from signers import Signers
+
+from subord.agent.main import main
+from subord.api.http.sockets import bind_unix
+
+pytestmark = pytest.mark.slow
+
+HELPERS = str(toy_services.FOLDER.parent)
+WITH_TOY = f"import sys; sys.path.insert(0, {HELPERS!r}); import toy_services; toy_services.register(); "
+DAEMON = WITH_TOY + "from subord.cli import main; sys.exit(main())"
+AGENT = WITH_TOY + "from subord.agent.main import main; sys.exit(main())"
+POLICY = '[[allow]]\nprincipals = ["ann"]\nservices = ["touch"]\nusers = ["root"]\n'
+WAIT_S = 20
+
+
+class Node:
+    """A node in a directory, with an operator."""
+
+    def __init__(self, top: Path) -> None:
+        self.top = top
+        self.signers = Signers(top)
+        self.signers.write("ann {ann}")
+        (top / "policy.toml").write_text(POLICY)
+        (top / "agent").mkdir(mode=0o700)
+        self.config = top / "subord.toml"
+        port = free_port(socket.SOCK_STREAM, "127.0.0.1")
+        self.config.write_text(
+            f'[cluster]\nnetwork = "127.0.0.1/32"\ninsecure = true\nport = {port}\n'
+            f'[node]\noperators = "{self.signers.file}"\ncontrol_socket = "{top}/c"\n'
+            f'[agent]\nsocket = "{top}/a"\npolicy = "policy.toml"\nstate_directory = "{top}/agent"\nidle_s = 1\n'
+        )
+        self.listener = bind_unix(top / "a")
+
+    def agent(self) -> subprocess.Popen[str]:
+        """As systemd starts it for a connection."""
+        descriptor = self.listener.fileno()
+        passed = (
+            f"import os; os.dup2({descriptor}, 3); os.environ.update(LISTEN_PID=str(os.getpid()), LISTEN_FDS='1'); "
+        )
+        words = [sys.executable, "-c", passed + AGENT, "--config", str(self.config)]
+        return subprocess.Popen(
+            words, cwd=self.top, pass_fds=[self.listener.fileno()], stderr=subprocess.PIPE, text=True
+        )
+
+    def command(self, *words: str) -> subprocess.CompletedProcess[str]:
+        environment = {**os.environ, "SUBORD_OPERATOR_KEY": str(self.signers.key("ann"))}
+        command = [sys.executable, "-c", DAEMON, *words, "--socket", str(self.top / "c")]
+        return subprocess.run(
+            command, env=environment, capture_output=True, text=True, timeout=60, check=False, cwd=self.top
+        )
+
+
+@pytest.fixture
+def node(tmp_path: Path) -> Iterator[Node]:
+    made = Node(tmp_path)
+    yield made
+    made.listener.close()
+
+
+@pytest.fixture
+def daemon(node: Node) -> Iterator[None]:
+    daemon = subprocess.Popen(
+        [sys.executable, "-c", DAEMON, "run", "--config", str(node.config)], stderr=subprocess.DEVNULL
+    )
+    try:
+        assert node.command("wait", "--state", "placed").returncode == 0
+        yield
+    finally:
+        daemon.terminate()
+        daemon.wait(WAIT_S)
+
+
+@pytest.mark.usefixtures("daemon")
+def test_systemds_socket_starts_it_and_it_ends_without_work(node: Node) -> None:
+    touched = "touched: 1\n1 of 1 answered in "
+    with node.agent() as agent:
+        done = node.command("touch", "file")
+        assert done.stdout.startswith(touched), done.stderr
+        done = node.command("touch", "file", "--user", "nobody")
+        assert done.stdout.endswith("; missing: localhost denied\n") or "denied" in done.stdout
+        assert agent.wait(WAIT_S) == 0
+        assert agent.stderr is not None
+        log = agent.stderr.read()
+    assert "order touch of ann as root accepted" in log
+    assert "order touch of ann as nobody refused, denied" in log
+    assert (node.top / "file").read_text() == "ann as root\n"
+    with node.agent() as agent:
+        assert node.command("touch", "file").stdout.startswith(touched)
+        agent.send_signal(signal.SIGTERM)
+        assert agent.wait(WAIT_S) == 0
+
+
+def test_without_a_connection_it_ends_too(node: Node) -> None:
+    began = time.monotonic()
+    with node.agent() as agent:
+        assert agent.wait(WAIT_S) == 0
+    assert time.monotonic() - began > 1
+
+
+def test_the_check_names_what_is_wrong(node: Node, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["--config", str(node.config), "--check"]
+    assert main(words) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "node: 127.0.0.1 on lo, position 1",
+        f"operators: {node.signers.file}: 1 lines name operators",
+        f"policy: {node.top}/policy.toml: 1 rules",
+        f"journal: {node.top}/agent: ok",
+    ]
+    (node.top / "agent").chmod(0o777)
+    node.signers.file.chmod(0o666)
+    (node.top / "policy.toml").write_text("[[allow]")
+    assert main(words) == 78
+    out = capsys.readouterr().out
+    assert "mode 0777; chmod 700" in out
+    assert "its mode is 0666; chmod 644" in out
+    assert f"policy: {node.top}/policy.toml: " in out
+
+
+def test_a_configuration_that_others_can_write_to_is_not_read(node: Node, capfd: pytest.CaptureFixture[str]) -> None:
+    node.config.chmod(0o666)
+    assert main(["--config", str(node.config), "--socket"]) == 78
+    assert "its mode is 0666" in capfd.readouterr().err
+
+
+def test_without_systemd_it_says_what_to_do(node: Node, capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(["--config", str(node.config)]) == 78
+    assert "start subord-agent.socket, or give --socket" in capfd.readouterr().err

@@ -1,0 +1,311 @@
+"""The agent behind its socket, with the daemon's side of it: once for each tag, also over restarts of either."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from math import inf
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+import toy_services
+import trio
+from conditions import until
+from fake_operators import sign
+from signed_orders import NOW_MS, TAG, order
+
+from subord.agent import serving
+from subord.agent.journal import Journal
+from subord.agent.judge import Judge
+from subord.agent.revoked import RevokedList
+from subord.agent.serving import Server
+from subord.api.http.sockets import bind_unix
+from subord.core.carriage.engine.frames import Order
+from subord.core.carriage.engine.interface import Outcome
+from subord.runtime.counters import Counters
+from subord.runtime.frames import Frames, frame
+from subord.runtime.orders import agent as client
+from subord.runtime.orders.agent import Agent
+from subord.services.acting import act_of, has_effects
+from tests.agent.test_agent_judge import CLUSTER, POLICY, POSITION, Operators
+
+
+class Stage:
+    """One node: the files of its agent, and the daemon's side."""
+
+    def __init__(self, top: Path) -> None:
+        self.top = top
+        self.path = top / "agent.sock"
+        self.state = top / "state"
+        self.state.mkdir(mode=0o700)
+        (top / "policy.toml").write_text(POLICY)
+        self.counters = Counters()
+        self.agent = Agent(str(self.path), self.counters)
+        self.now_ms = NOW_MS
+        self.users = {os.geteuid()}
+        self.idle_s = inf
+
+    def server(self) -> Server:
+        operators: Any = Operators()
+        judge = Judge(
+            CLUSTER,
+            POSITION,
+            verifier=operators,
+            revoked=RevokedList(str(self.state), operators, CLUSTER),
+            policy_path=str(self.top / "policy.toml"),
+            offers=has_effects,
+            wall=lambda: self.now_ms / 1000,
+        )
+        self.journal = Journal(str(self.state))
+        return Server(judge, self.journal, act_of, self.users, self.idle_s)
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[Server]:
+        """The process of the agent, which is killed at the end."""
+        self.path.unlink(missing_ok=True)
+        listener = bind_unix(self.path)
+        server = self.server()
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(server.run, listener)
+            try:
+                yield server
+            finally:
+                nursery.cancel_scope.cancel()
+        self.journal.close()
+
+    async def act(self, order: Order, left_s: float) -> Outcome:
+        """The outcome; a refused order has not begun."""
+        acted = await self.agent.act(order, left_s)
+        assert acted.tag == order.tag
+        assert acted.begun is (acted.outcome.cause in ("", "failed", "expired", "outcome unknown"))
+        return acted.outcome
+
+    def order(self, *, name: str = "touched", **given: Any) -> Order:
+        behaviour = {key: given.pop(key) for key in ("waits", "fails") if key in given}
+        return order(json.dumps({"file": str(self.top / name), **behaviour}).encode(), **given)
+
+    def times(self, name: str = "touched") -> int:
+        """How often the service acted."""
+        file = self.top / name
+        return len(file.read_text().splitlines()) if file.exists() else 0
+
+
+@pytest.fixture
+def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stage:
+    toy_services.register(monkeypatch.setattr)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(client, "PAUSES_S", (0.0, 0.0))
+    return Stage(tmp_path)
+
+
+TOUCHED = Outcome(b"touched")
+
+
+async def test_an_order_acts_once_and_the_outcome_is_given_again(stage: Stage) -> None:
+    async with stage.running():
+        assert await stage.act(stage.order(), 5) == TOUCHED
+        assert await stage.act(stage.order(), 5) == TOUCHED
+    async with stage.running():
+        assert await stage.act(stage.order(), 5) == TOUCHED
+    assert stage.times() == 1
+    assert (stage.top / "touched").read_text() == "ann as root\n"
+    assert stage.counters.orders_accepted == {"touch": 3}
+
+
+async def test_two_questions_at_once_act_once(stage: Stage) -> None:
+    told: list[Outcome] = []
+
+    async def ask() -> None:
+        told.append(await stage.act(stage.order(waits=True), 5))
+
+    async with stage.running() as server, trio.open_nursery() as nursery:
+        nursery.start_soon(ask)
+        nursery.start_soon(ask)
+        await until(lambda: stage.times() and server._connections == 2, "both are asked")
+        (stage.top / "go").touch()
+    assert told == [TOUCHED, TOUCHED]
+    assert stage.times() == 1
+
+
+async def test_an_agent_that_dies_in_the_middle_does_not_act_again(stage: Stage) -> None:
+    async with stage.running(), trio.open_nursery() as nursery:
+        nursery.start_soon(stage.act, stage.order(waits=True), 5)
+        await until(stage.times, "it acts")
+        nursery.cancel_scope.cancel()
+    (stage.top / "go").touch()
+    async with stage.running():
+        assert await stage.act(stage.order(waits=True), 5) == Outcome(cause="outcome unknown")
+    assert stage.times() == 1
+
+
+async def test_the_outcome_counts_though_the_daemon_is_gone(stage: Stage) -> None:
+    """The connection ends while the service acts; a later question gets what has come of it."""
+    async with stage.running() as server:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(stage.act, stage.order(waits=True), 5)
+            await until(stage.times, "it acts")
+            nursery.cancel_scope.cancel()
+        (stage.top / "go").touch()
+        await until(lambda: not server._running, "it has ended")
+        assert await stage.act(stage.order(waits=True), 5) == TOUCHED
+    assert stage.times() == 1
+
+
+async def test_without_an_agent(stage: Stage) -> None:
+    assert await stage.act(stage.order(), 5) == Outcome(cause="no agent")
+    stage.path.touch()
+    assert await stage.act(stage.order(), 5) == Outcome(cause="no agent")
+    stage.path.unlink()
+    bind_unix(stage.path).close()
+    assert await stage.act(stage.order(), 5) == Outcome(cause="no agent")
+
+
+async def test_an_agent_that_breaks_off_leaves_the_outcome_unknown(stage: Stage) -> None:
+    listener = trio.SocketListener(trio.socket.from_stdlib_socket(nonblocking(bind_unix(stage.path))))
+
+    async def break_off(stream: trio.SocketStream) -> None:
+        await stream.receive_some(1)
+        await stream.aclose()
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(trio.serve_listeners, break_off, [listener])
+        assert await stage.act(stage.order(), 5) == Outcome(cause="outcome unknown")
+        nursery.cancel_scope.cancel()
+
+
+def nonblocking(one: socket.socket) -> socket.socket:
+    one.setblocking(False)
+    return one
+
+
+async def test_refusals_are_counted_and_shown(stage: Stage) -> None:
+    async with stage.running() as server:
+        unsigned = msgspec.structs.replace(stage.order(), authority=b"")
+        assert await stage.act(unsigned, 5) == Outcome(cause="unsigned")
+        assert await stage.act(stage.order(principal="mia"), 5) == Outcome(cause="denied")
+    assert stage.times() == 0
+    assert server.refused == {"unsigned": 1, "denied": 1}
+    assert stage.counters.orders_refused == {"unsigned": 1, "denied": 1}
+    assert any("order touch of mia is refused by the agent" in each.text for each in stage.counters.problems.shown())
+    assert not list(stage.state.iterdir())
+
+
+async def test_another_order_with_a_known_tag_is_refused(stage: Stage) -> None:
+    async with stage.running():
+        assert await stage.act(stage.order(), 5) == TOUCHED
+        assert await stage.act(stage.order(name="other"), 5) == Outcome(cause="tag used")
+    async with stage.running():
+        assert await stage.act(stage.order(name="other"), 5) == Outcome(cause="tag used")
+    assert stage.times("other") == 0
+
+
+async def test_another_order_with_the_tag_of_one_that_runs_is_refused(stage: Stage) -> None:
+    async with stage.running(), trio.open_nursery() as nursery:
+        nursery.start_soon(stage.act, stage.order(waits=True), 5)
+        await until(stage.times, "it acts")
+        with trio.fail_after(4):
+            assert await stage.act(stage.order(name="other"), 5) == Outcome(cause="tag used")
+        (stage.top / "go").touch()
+
+
+async def test_a_service_that_fails_and_one_that_takes_too_long(stage: Stage) -> None:
+    async with stage.running():
+        assert await stage.act(stage.order(fails=True), 5) == Outcome(cause="failed")
+        slow = stage.order(waits=True, tag=b"2".ljust(16))
+        assert await stage.act(slow, 0.05) == Outcome(cause="expired")
+    async with stage.running():
+        assert await stage.act(stage.order(fails=True), 5) == Outcome(cause="failed")
+        assert await stage.act(slow, 5) == Outcome(cause="expired")
+    assert stage.times() == 2
+
+
+async def test_the_order_of_the_operator_bounds_the_time_too(stage: Stage) -> None:
+    """Whatever time the daemon gives it."""
+    stage.now_ms = NOW_MS + 304_950
+    async with stage.running():
+        with trio.fail_after(10):
+            assert await stage.act(stage.order(waits=True), 3000) == Outcome(cause="expired")
+
+
+async def test_a_journal_that_cannot_be_written(stage: Stage) -> None:
+    stage.state.rmdir()
+    async with stage.running():
+        assert await stage.act(stage.order(), 5) == Outcome(cause="no journal")
+        stage.state.mkdir(mode=0o777)
+        stage.state.chmod(0o777)
+        assert await stage.act(stage.order(), 5) == Outcome(cause="bad mode")
+        stage.state.chmod(0o700)
+        assert await stage.act(stage.order(), 5) == TOUCHED
+    assert stage.times() == 1
+
+
+async def test_only_the_daemon_may_connect(stage: Stage) -> None:
+    stage.users = {os.geteuid() + 1}
+    async with stage.running() as server:
+        assert await stage.act(stage.order(), 5) == Outcome(cause="refused")
+        assert server.refused == {"refused": 1}
+    assert stage.times() == 0
+
+
+@pytest.mark.parametrize("data", [frame(b"\xc1"), frame(b""), frame(b"x" * 100), frame(sign(b"", "")), b"\xff" * 99])
+async def test_what_is_no_order_is_refused(stage: Stage, data: bytes) -> None:
+    async with stage.running():
+        async with await trio.open_unix_socket(str(stage.path)) as stream:
+            await stream.send_all(data)
+            told = await Frames(stream).next(9999)
+        assert told is None or client._decode_done(told) == client.Done("malformed", refused=True)
+        assert await stage.act(stage.order(), 5) == TOUCHED
+
+
+async def test_it_ends_without_work_and_not_before(stage: Stage) -> None:
+    stage.idle_s = 0.1
+    ended = trio.Event()
+    listener = bind_unix(stage.path)
+    server = stage.server()
+
+    async def run() -> None:
+        await server.run(listener)
+        ended.set()
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(run)
+        nursery.start_soon(stage.act, stage.order(waits=True), 5)
+        await until(stage.times, "it acts")
+        await trio.sleep(0.2)
+        assert not ended.is_set(), "it ends although an order runs"
+        (stage.top / "go").touch()
+        with trio.fail_after(5):
+            await ended.wait()
+
+
+async def test_a_stop_lets_orders_end(stage: Stage) -> None:
+    told: list[Outcome] = []
+    listener = bind_unix(stage.path)
+    server = stage.server()
+
+    async def ask() -> None:
+        told.append(await stage.act(stage.order(waits=True), 5))
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(server.run, listener)
+        nursery.start_soon(ask)
+        await until(stage.times, "it acts")
+        server.stop(5.0)
+        (stage.top / "go").touch()
+    assert told == [TOUCHED]
+
+
+async def test_it_is_bounded(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(serving, "RUNNING_MAX", 1)
+    async with stage.running(), trio.open_nursery() as nursery:
+        nursery.start_soon(stage.act, stage.order(waits=True), 5)
+        await until(stage.times, "it acts")
+        another = stage.order(tag=b"2".ljust(16))
+        assert await stage.act(another, 5) == Outcome(cause="busy")
+        (stage.top / "go").touch()
+    assert another.tag != TAG
