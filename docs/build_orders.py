@@ -28,15 +28,15 @@ def errors() -> str:
             str(run["fanout"]),
             run["asked_at"],
             run["what"],
-            "0.2.0's way" if run.get("before") else "order",
+            "leaders" if run.get("before") else "order",
             f"{run['told_least']} of {run['nodes']}",
+            str(run["orders"]),
             f"{run['p50_s']:.2f}",
             f"{run['most_s']:.2f}",
-            f"{run['root_cpu_ms_per_order']:.1f}",
         ]
         for run in records.read("errors")["runs"]
     ]
-    head = ["nodes", "p", "asked at", "state", "by", "answered", "median, s", "longest, s", "CPU of the root, ms"]
+    head = ["nodes", "p", "asked at", "state", "by", "answered", "orders", "median, s", "longest, s"]
     return markdown(head, rows)
 
 
