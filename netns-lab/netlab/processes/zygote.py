@@ -35,6 +35,7 @@ from netlab.processes import releases
 from netlab.processes.agents import LISTEN_FD, Agent, Agents, pass_socket
 from netlab.processes.options import Options, config_text
 from netlab.processes.rundir import RunDirectory
+from subord.services import NAMES
 
 if TYPE_CHECKING:
     from subord.config.schema import Config
@@ -47,6 +48,7 @@ PASSES = 4  # hello, hello and certificate, certificate, done
 PRELOADED = (
     *("subord.daemon", "subord.cli", "subord.cli.run"),
     *("subord.api.handlers.metrics", "subord.sealing.authority", "h11", "encodings.utf_8_sig"),
+    *(f"subord.services.{name}.core" for name in NAMES),
 )
 """What a daemon needs, late imports included: every copy would import again what is missing here."""
 
