@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, suppress
 from math import inf
 from secrets import token_bytes
-from typing import Final, NoReturn, assert_never
+from typing import Any, Final, NoReturn, assert_never
 
 import trio
 
@@ -40,11 +40,13 @@ from subord.core.carriage.engine.interface import (
     Offered,
     Opened,
     Outcome,
+    PartAction,
     Progress,
     Role,
     Transmit,
     Wakeup,
 )
+from subord.core.carriage.engine.lanes import lane_of
 from subord.core.carriage.engine.ranges import Ranges
 from subord.core.members.register import Register
 from subord.core.node import Node
@@ -95,6 +97,8 @@ class OrderDriver:
         self._calls: dict[Link, trio.CancelScope] = {}
         self._waiting: dict[Tag, _Waiting] = {}
         self._nursery: trio.Nursery | None = None
+        self._part_actions: dict[type[PartAction], Callable[[Any], None]] = {}
+        """What carries out the actions of parts."""
 
     # -- the engine ----------------------------------------------------------------------------------------
 
@@ -116,10 +120,14 @@ class OrderDriver:
         for word, times in self.engine.dropped.items():
             self._counters.dropped[f"order_{word.replace(' ', '_')}"] += times
         self.engine.dropped.clear()
+        for word, times in self.engine.parts.dropped.items():
+            self._counters.dropped[word.replace(" ", "_")] += times
+        self.engine.parts.forget_dropped()
 
     def sizes(self) -> dict[str, int]:
         """Entries by table."""
-        return {f"order_{name.replace(' ', '_')}": size for name, size in self.engine.sizes.items()}
+        orders = {f"order_{name.replace(' ', '_')}": size for name, size in self.engine.sizes.items()}
+        return orders | {name.replace(" ", "_"): size for name, size in self.engine.parts.sizes.items()}
 
     def _carry_out(self, action: Action) -> None:
         match action:
@@ -139,6 +147,8 @@ class OrderDriver:
                 self._start(self._note, action)
             case Progress() | Finished():
                 self._answer(action)
+            case PartAction():
+                self._part_actions[type(action)](action)
             case _:
                 assert_never(action)
 
@@ -223,7 +233,7 @@ class OrderDriver:
         if not link.peer_incarnation:
             return False
         self.feed(Arrived(link.name, data))
-        link.took(Lane.ORDER, len(data))
+        link.took(lane_of(data), len(data))
         return True
 
     async def hold_call(self, peer: str, stream: Stream, frames: Frames) -> None:
