@@ -553,6 +553,56 @@ MUTATIONS = (
         "if False:",
         services=True,
     ),
+    Mutation(
+        "records-leave-before-they-are-stored",
+        "A sink acknowledges records before they are on its disk.",
+        "core/carriage/ledger/ledger.py",
+        "self._links.actions.append(Store(batch.key, batch.records))",
+        "self._links.actions.append(Store(batch.key, batch.records))\n"
+        "            self._pass_stored(Stored(batch.key), None, self._sent_at)",
+        services=True,
+    ),
+    Mutation(
+        "sinks-that-fail-acknowledge",
+        "A sink acknowledges records that its disk did not take.",
+        "core/carriage/ledger/ledger.py",
+        "        if event.ok:\n            self._pass_stored",
+        "        if True:\n            self._pass_stored",
+        services=True,
+    ),
+    Mutation(
+        "the-middle-acknowledges-records",
+        "A node acknowledges the records that it passes on.",
+        "core/carriage/ledger/ledger.py",
+        "            return\n        self._links.send(link, msgspec.structs.replace(batch",
+        "            return\n        self._links.send(source, Stored(batch.key))\n"
+        "        self._links.send(link, msgspec.structs.replace(batch",
+        services=True,
+    ),
+    Mutation(
+        "records-are-sent-once",
+        "A batch without acknowledgement is not sent again while its way is the same.",
+        "core/carriage/ledger/ledger.py",
+        "        self._retry_at = now + self._pause_s",
+        "        self._retry_at = inf",
+        services=True,
+    ),
+    Mutation(
+        "old-sinks-are-believed",
+        "A node goes on to believe a neighbour whose edge has ended.",
+        "core/carriage/ledger/sinks.py",
+        "        self._heard.pop(link, None)\n        self._told",
+        "        self._told",
+        services=True,
+    ),
+    Mutation(
+        "sinks-store-without-end",
+        "A sink holds any number of batches until its disk has them.",
+        "core/carriage/ledger/ledger.py",
+        "        if self._storing.pop(event.key, None) is None:",
+        "        if self._storing.get(event.key) is None:",
+        services=True,
+    ),
 )
 
 

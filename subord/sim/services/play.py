@@ -18,8 +18,9 @@ from subord.core.carriage.engine.ranges import Ranges
 from subord.core.view import Position
 from subord.sim.player import Play, Played
 from subord.sim.scenario.definition import Scenario
-from subord.sim.services.drawing import ORDERS_MAX, OrderDraw
+from subord.sim.services.drawing import ORDERS_MAX, OrderDraw, WriterDraw
 from subord.sim.services.judge import Judge
+from subord.sim.services.ledger import LedgerSide
 from subord.sim.services.lies import Liar
 from subord.sim.services.orders import Orders
 from subord.sim.services.truth import READ
@@ -30,6 +31,7 @@ SETTLED_LEFT_S: Final = 20.0  # a chain of many levels keeps a margin at each
 SETTLED_S_MAX: Final = 1.0
 HUNG_S_MAX: Final = 3.0
 AHEAD_S: Final = (0.0, 0.0, 0.0003, 0.0006, 0.001)  # by which an order is ahead of the stop of a node
+STORED_S_MAX: Final = 150.0  # the longest pause between two trials, twice
 OVER_S: Final = 13.0  # the longest order
 LONG_S: Final = 2000.0  # tags are kept no longer
 OLDER: Final = "older release"
@@ -51,6 +53,14 @@ class OrderPlay:
         self.orders.act_s = lambda tag: self._act_s.get(tag, 0.0)
         self.world.carried = self.orders
         self._left = ORDERS_MAX
+        self._begin_ledger(script.seed)
+
+    def _begin_ledger(self, seed: int) -> None:
+        self._writers = WriterDraw(seed, self.play.positions)
+        drawn, orders = self._writers, self.orders
+        self.ledger = LedgerSide(self.world, Random(f"{seed}/disks"), drawn.sinks, drawn.spool_bytes, orders.feed)
+        self.ledger.engine_of = orders.engines.get
+        orders.sides.append(self.ledger)
 
     def trace(self, say: Callable[[str], None]) -> None:
         """Pass a line for each step, frame and answer to `say`."""
@@ -59,13 +69,15 @@ class OrderPlay:
     def run(self) -> Played:
         """All steps with orders, then the demands. Raises Violation."""
         self.world.after(self.draw.pause_s(), self._issue_drawn)
+        self.world.after(self._writers.pause_s(), self._write_drawn)
         played = self.play.run()
-        self._left = 0
+        self._left = self._writers.left = 0
         self.world.run(QUIET_S)
         self.orders.measure()
         self.world.run(1.0)
         self._demand_whole()
         self._demand_bypass()
+        self._demand_stored()
         self._demand_over()
         return played
 
@@ -88,6 +100,15 @@ class OrderPlay:
         self.play.say(f"{order.issuer}: order {order.tag.hex()[:6]} {order.service} to {targets_shown}, {left_s} s")
         self.judge.issued(order.issuer, self.orders.engines[order.issuer], order, left_s, targets)
         self.orders.issue(order.issuer, order, left_s)
+
+    def _write_drawn(self) -> None:
+        if not self._writers.left:
+            return
+        self._writers.left -= 1
+        self.world.after(self._writers.pause_s(), self._write_drawn)
+        able = [each for each in sorted(self.orders.engines) if each not in self.world.paused]
+        if able:
+            self.ledger.write(self._writers.chance.choice(able))
 
     # -- a settled tree -----------------------------------------------------------------------------------
 
@@ -158,6 +179,17 @@ class OrderPlay:
             raise Violation("C11", world.now, f"{issuer} was answered after {took_s:.2f} s")
         world.resume(stopped)
 
+    def _demand_stored(self) -> None:
+        """C8: no accepted record is lost; in a settled tree with a sink, every spool is emptied."""
+        self.ledger.demand_kept()
+        if self.world.unjudged or self.orders.older or not self.ledger.sinks & self.orders.engines.keys():
+            return
+        until = self.world.now + STORED_S_MAX
+        while (waiting := self.ledger.waiting()) and self.world.now < until:
+            self.world.run(1.0)
+        if waiting:
+            raise Violation("C8", self.world.now, f"records of {waiting} reach no sink")
+
     def _demand_over(self) -> None:
         """C2 and C4: after all deadlines nothing is left."""
         self.world.run(OVER_S)
@@ -167,5 +199,5 @@ class OrderPlay:
             now = self.world.clock(position) + LONG_S
             engine.handle(Wakeup(), now)
             self.judge.demand_empty(position, engine, is_late=True)
-            if engine.deadline < inf:
+            if engine.deadline < inf and not self.ledger.waiting():
                 raise Violation("C4", self.world.now, f"{position} still waits for {engine.deadline}")
