@@ -25,6 +25,7 @@ from subord import __version__
 from subord.api.handlers import peer_answers
 from subord.api.handlers.control import control_app, control_changes
 from subord.api.handlers.orders import order_handlers
+from subord.api.handlers.records import record_handlers
 from subord.api.handlers.web import web_app
 from subord.api.http import server
 from subord.api.http.host_check import host_check
@@ -58,6 +59,7 @@ from subord.core.view import RosterView, Snapshot, Why
 from subord.runtime.counters import Counters
 from subord.runtime.driver import Driver
 from subord.runtime.jobs.meter import PerformanceMeter
+from subord.runtime.ledger.keeper import LedgerKeeper
 from subord.runtime.log.event_log import EventLog
 from subord.runtime.log.logger import ASKED, Log
 from subord.runtime.log.notices import Notices
@@ -195,7 +197,11 @@ class Daemon:
         self._driver = Driver(node, transport, self.counters, self._observe)
         self.tracker = self._make_tracker(node, memory)
         self.counters.tables = lambda: self._sizes(sealer)
-        self.orders = OrderDriver(node, self.counters, readings(self), self.tracker.membership.register)
+        state = self.config.node.state_directory
+        self.ledger = LedgerKeeper(self.config.ledger, state, self.settings.network, self.counters)
+        self.orders = OrderDriver(
+            node, self.counters, readings(self), self.tracker.membership.register, parts=[self.ledger]
+        )
         self._streams = self._make_streams(self._driver, sealer)
         self._seeds = SeedList(
             self.settings.network,
@@ -221,6 +227,7 @@ class Daemon:
             nursery.start_soon(self.log.report_due_forever)
             nursery.start_soon(self._driver.run)
             nursery.start_soon(self.orders.run)
+            nursery.start_soon(self.ledger.run)
             if remembered is not None:
                 self._driver.feed(Known(remembered.peers, remembered.leader, remembered.led, remembered.standing))
             self._seeds.replace(self.config.node.seeds)
@@ -291,7 +298,8 @@ class Daemon:
     def _serve(self, nursery: trio.Nursery) -> None:
         """Serve the API on the control socket and on the web address."""
         control = {**control_app(self), **service_app(self)}
-        serve_control = partial(server.serve, changes=control_changes(self), orders=order_handlers(self))
+        orders = {**order_handlers(self), **record_handlers(self)}
+        serve_control = partial(server.serve, changes=control_changes(self), orders=orders)
         nursery.start_soon(serve_control, control, self._control_listener)
         if self._web_listener is not None:
             is_our_host = host_check(self, self.config.node.web_names)

@@ -11,6 +11,7 @@ from typing import Protocol
 
 from subord.core.carriage.engine.interface import Answer
 from subord.core.carriage.engine.ranges import Ranges
+from subord.core.carriage.ledger.bodies import Record
 from subord.core.settings import Settings
 from subord.core.view import RosterView, Snapshot, Why
 from subord.runtime.counters import Counters
@@ -36,6 +37,13 @@ class Orders(Protocol):
 
     async def order(self, service: str, payload: bytes, targets: Ranges | None, left_s: float) -> Answer:
         """The answer, within `left_s` and the time of an answer to this process. `targets` None: all members."""
+
+
+class Ledger(Protocol):
+    """Keeps records until a sink has them."""
+
+    async def append(self, records: tuple[Record, ...]) -> str:
+        """Keep all of them; the answer: "", or a sentence that says why none is kept."""
 
 
 class NodeApi(Protocol):
@@ -103,6 +111,10 @@ class NodeApi(Protocol):
     @property
     def orders(self) -> Orders:
         """Gives orders to other nodes."""
+
+    @property
+    def ledger(self) -> Ledger:
+        """Takes records of writers."""
 
     @property
     def tracker(self) -> Tracker:

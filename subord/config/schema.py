@@ -12,6 +12,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
+from subord.core.carriage.ledger.bounds import SPOOL_BYTES_MAX
 from subord.core.mapping.registry import MappingName
 from subord.core.settings import NumberingName, Settings, TimingName
 
@@ -164,12 +165,25 @@ class NodeConfig(msgspec.Struct, frozen=True, kw_only=True):
         return listener_of(self.metrics) if self.metrics else None
 
 
+class LedgerConfig(msgspec.Struct, frozen=True, kw_only=True):
+    """Where records of this node wait, and whether this node is a sink of all records (docs/protocol/ledger.md)."""
+
+    sink: str = ""
+    """Where this node stores the records of the cluster: the path of a file of SQLite, or the URL of a database,
+    `"postgresql://USER@HOST/DATABASE"`, which needs psycopg. One node is enough; without any sink the records stay on
+    their nodes. Empty: this node is no sink."""
+    spool_bytes_max: Annotated[int, msgspec.Meta(ge=65_536, le=1 << 36)] = SPOOL_BYTES_MAX
+    """Bytes of records that wait on this node, in `node.state_directory`, until a sink has them. A full spool refuses
+    further records, and the writer is told."""
+
+
 class Config(msgspec.Struct, frozen=True, kw_only=True):
     """The checked configuration of one daemon."""
 
     cluster: Settings
     port: int
     node: NodeConfig
+    ledger: LedgerConfig = LedgerConfig()
     key_file: str
     """Path of the key ring; empty: nothing is sealed."""
     insecure: bool
@@ -187,7 +201,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     """The `--set` texts, which override the file, also on a reload."""
 
 
-TABLES: dict[str, type[msgspec.Struct]] = {"cluster": ClusterConfig, "node": NodeConfig}
+TABLES: dict[str, type[msgspec.Struct]] = {"cluster": ClusterConfig, "node": NodeConfig, "ledger": LedgerConfig}
 
 
 def listener_of(text: str) -> tuple[str, int] | None:

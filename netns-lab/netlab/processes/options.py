@@ -44,6 +44,8 @@ class Options:
     previous: str | None = None  # wheel or directory of another release (releases.py)
     old: tuple[str, ...] = ()  # addresses that begin with it
 
+    sinks: tuple[str, ...] = ()  # addresses that store the records of the ledger
+
     def __post_init__(self) -> None:
         if self.previous is None and self.old:
             raise LabError("Old nodes need a release to be of: give --previous FILE, too.")
@@ -85,7 +87,9 @@ def config_text(options: Options, address: str, files: Path, directory: RunDirec
         "event_log": str(directory.events),
         "grace_s": 2.0,
     }
-    return f"[cluster]\n{_lines(cluster)}\n[node]\n{_lines(node)}"
+    ledger = {"sink": str(files / "records.sqlite")} if address in options.sinks else {}
+    tables = {"cluster": cluster, "node": node, "ledger": ledger}  # releases before 0.3 do not know the last
+    return "\n".join(f"[{name}]\n{_lines(table)}" for name, table in tables.items() if table)
 
 
 def _lines(table: dict[str, Any]) -> str:

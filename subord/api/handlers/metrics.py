@@ -208,6 +208,12 @@ def _counted(counters: Counters) -> Iterator[Metric]:
     yield _by("input_dropped", "Dropped input, by reason", "reason", counters.dropped)
     yield _by("orders_accepted", "Orders of operators that were taken, by power", "power", counters.orders_accepted)
     yield _by("orders_refused", "Orders of operators that were refused, by reason", "reason", counters.orders_refused)
+    yield _gauge("spool_records", "Records of this node that no sink has acknowledged", counters.spool_records)
+    yield _gauge("spool_bytes", "Bytes of these records", counters.spool_bytes)
+    yield _gauge("spool_bytes_max", "Bytes that the spool takes; 0: there is none", counters.spool_bytes_max)
+    yield _count("records_accepted", "Records that writers gave to this node", counters.records_accepted)
+    yield _count("records_refused", "Records that the full spool did not take", counters.records_refused)
+    yield _count("records_stored", "Records that this sink got, those that came again included", counters.records_stored)
     yield _by("send_errors", "Datagrams that the kernel rejected, by errno name", "errno", counters.send_errors)
 
 

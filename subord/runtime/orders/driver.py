@@ -9,11 +9,11 @@ once.
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, suppress
 from math import inf
 from secrets import token_bytes
-from typing import Any, Final, NoReturn, assert_never
+from typing import Any, Final, NoReturn, Protocol, assert_never
 
 import trio
 
@@ -41,12 +41,14 @@ from subord.core.carriage.engine.interface import (
     Opened,
     Outcome,
     PartAction,
+    PartEvent,
     Progress,
     Role,
     Transmit,
     Wakeup,
 )
 from subord.core.carriage.engine.lanes import lane_of
+from subord.core.carriage.engine.parts import Part
 from subord.core.carriage.engine.ranges import Ranges
 from subord.core.members.register import Register
 from subord.core.node import Node
@@ -62,6 +64,17 @@ CALLS_OF_ONE_MAX: Final = 16
 Reading = Callable[[bytes], Awaitable[bytes]]
 """The result of this node for a payload."""
 Called = Callable[[str], AbstractAsyncContextManager[Stream | None]]
+
+
+class Carrier(Protocol):
+    """A part of the engine, and what carries out its actions."""
+
+    feed: Callable[[PartEvent], None]
+    """Gives an event to the engine."""
+
+    @property
+    def actions(self) -> Mapping[type[PartAction], Callable[[Any], None]]: ...
+    def part_of(self, tree: RosterTree) -> Part: ...
 
 
 class _Waiting:
@@ -81,17 +94,18 @@ class OrderDriver:
         counters: Counters,
         readings: Mapping[str, Reading],
         register: Register | None = None,
+        parts: Sequence[Carrier] = (),
     ) -> None:
         """`readings`: what this node answers, by service; they change nothing and need no agent. `register`: the
-        members that this node remembers."""
+        members that this node remembers. `parts`: what else rides on the links."""
         self.called: Called
         """Opens a stream for orders to an address."""
         self._node = node
         self._readings = readings
         self._counters = counters
-        self.engine = Engine(
-            RosterTree(node, register), {name: Offered() for name in self._readings}, now=trio.current_time()
-        )
+        tree, offered = RosterTree(node, register), {name: Offered() for name in self._readings}
+        carried = [each.part_of(tree) for each in parts]
+        self.engine = Engine(tree, offered, parts=carried, now=trio.current_time())
         self._timer = trio.CancelScope(deadline=inf)
         self._links: dict[Link, OrderLink] = {}
         self._calls: dict[Link, trio.CancelScope] = {}
@@ -99,6 +113,9 @@ class OrderDriver:
         self._nursery: trio.Nursery | None = None
         self._part_actions: dict[type[PartAction], Callable[[Any], None]] = {}
         """What carries out the actions of parts."""
+        for each in parts:
+            self._part_actions |= each.actions
+            each.feed = self.feed
 
     # -- the engine ----------------------------------------------------------------------------------------
 

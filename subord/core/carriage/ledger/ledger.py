@@ -13,6 +13,7 @@ from math import inf
 
 import msgspec
 
+from subord.core.carriage.engine.interface import PartEvent
 from subord.core.carriage.engine.links import Links, LinkState
 from subord.core.carriage.engine.ranges import Ranges
 from subord.core.carriage.engine.tree import Tree
@@ -29,7 +30,7 @@ class Ledger:
     """A part (engine/parts.py) of the engine of one node."""
 
     numbers = bodies.NUMBERS
-    events = (Spooled, Taken, SinkIs, StoreEnded)
+    events: tuple[type[PartEvent], ...] = (Spooled, Taken, SinkIs, StoreEnded)
 
     def __init__(self, tree: Tree) -> None:
         self._tree = tree
