@@ -197,11 +197,7 @@ class Daemon:
         self._driver = Driver(node, transport, self.counters, self._observe)
         self.tracker = self._make_tracker(node, memory)
         self.counters.tables = lambda: self._sizes(sealer)
-        state = self.config.node.state_directory
-        self.ledger = LedgerKeeper(self.config.ledger, state, self.settings.network, self.counters)
-        self.orders = OrderDriver(
-            node, self.counters, readings(self), self.tracker.membership.register, parts=[self.ledger]
-        )
+        self.orders = self._make_orders(node)
         self._streams = self._make_streams(self._driver, sealer)
         self._seeds = SeedList(
             self.settings.network,
@@ -276,6 +272,13 @@ class Daemon:
         tracker.on_documents.append(self._effects.follow)
         tracker.on_pins = lambda: self._driver.feed(Wakeup())
         return tracker
+
+    def _make_orders(self, node: Node) -> OrderDriver:
+        """The driver of orders, and what else rides on its links."""
+        directory, network = self.config.node.state_directory, self.settings.network
+        self.ledger = LedgerKeeper(self.config.ledger, directory, network, self.counters)
+        register = self.tracker.membership.register
+        return OrderDriver(node, self.counters, readings(self), register, parts=[self.ledger])
 
     def _make_streams(self, driver: Driver, sealer: Sealer | None) -> Streams:
         return Streams(

@@ -89,6 +89,9 @@ def test_every_key_is_taken_over() -> None:
             grace_s = 1
             log_level = "debug"
             log_format = "json"
+            [ledger]
+            sink = "/tmp/records"
+            spool_bytes_max = 100000
             """
         )
     )
@@ -128,6 +131,8 @@ def test_every_key_is_taken_over() -> None:
         "node.grace_s": 1.0,
         "node.log_level": "debug",
         "node.log_format": "json",
+        "ledger.sink": "/tmp/records",
+        "ledger.spool_bytes_max": 100_000,
     }
     assert dotted(config) == expected
     assert config.node.metrics_listener == ("::1", 9717)

@@ -213,7 +213,9 @@ def _counted(counters: Counters) -> Iterator[Metric]:
     yield _gauge("spool_bytes_max", "Bytes that the spool takes; 0: there is none", counters.spool_bytes_max)
     yield _count("records_accepted", "Records that writers gave to this node", counters.records_accepted)
     yield _count("records_refused", "Records that the full spool did not take", counters.records_refused)
-    yield _count("records_stored", "Records that this sink got, those that came again included", counters.records_stored)
+    yield _count(
+        "records_stored", "Records that this sink got, those that came again included", counters.records_stored
+    )
     yield _by("send_errors", "Datagrams that the kernel rejected, by errno name", "errno", counters.send_errors)
 
 

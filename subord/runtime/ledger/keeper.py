@@ -36,7 +36,9 @@ REOPEN_S: Final = 5.0
 """Until a sink that failed is opened again."""
 ROWS_MAX: Final = 16_384
 """Records of one transaction of a sink; one batch always fits."""
-FULL: Final = "the spool of this node is full: no record of this request is kept; write again when a sink has caught up"
+FULL: Final = (
+    "the spool of this node is full: no record of this request is kept; write again when a sink has caught up"
+)
 NO_DIRECTORY: Final = "this node keeps no records: set node.state_directory; no record of this request is kept"
 FAILED: Final = "the spool of this node cannot be written: no record of this request is kept; the log says why"
 
@@ -104,7 +106,7 @@ class LedgerKeeper:
         """The spool; None: it cannot be opened, which was logged."""
         async with self._opening:
             if self._spool is None and await late.load("subord.runtime.ledger.spool"):
-                from subord.runtime.ledger.spool import SqliteSpool
+                from subord.runtime.ledger.spool import SqliteSpool  # noqa: PLC0415 - few nodes have records
 
                 path, bytes_max = Path(self._directory) / SPOOL_FILE, self._config.spool_bytes_max
                 try:
@@ -168,7 +170,7 @@ class LedgerKeeper:
     async def _open_sink(self) -> Sink | None:
         if not await late.load("subord.runtime.ledger.sinks"):
             return None
-        from subord.runtime.ledger.sinks import SinkError, open_sink
+        from subord.runtime.ledger.sinks import SinkError, open_sink  # noqa: PLC0415
 
         try:
             return await trio.to_thread.run_sync(open_sink, self._config.sink, abandon_on_cancel=True)
@@ -178,7 +180,7 @@ class LedgerKeeper:
 
     async def _store_until_failure(self, sink: Sink) -> None:
         """All batches that wait go into one transaction, up to a bound."""
-        from subord.runtime.ledger.sinks import SinkError
+        from subord.runtime.ledger.sinks import SinkError  # noqa: PLC0415
 
         while True:
             await self._has_stores.wait()
@@ -198,7 +200,7 @@ class LedgerKeeper:
 
     def _waiting_rows(self) -> tuple[list[Key], list[Row]]:
         """Take what waits, as rows."""
-        from subord.runtime.ledger.sinks import Row
+        from subord.runtime.ledger.sinks import Row  # noqa: PLC0415
 
         keys, rows = list[Key](), list[Row]()
         while self._stores and len(rows) < ROWS_MAX:

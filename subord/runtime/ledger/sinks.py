@@ -24,7 +24,10 @@ create table if not exists record (
   stored_at bigint not null default ({now}), primary key (node, incarnation, sequence)
 )
 """
-COLUMNS: Final = "record (node, incarnation, sequence, kind, body)"
+SQLITE_INSERT: Final = "insert or ignore into record (node, incarnation, sequence, kind, body) values (?,?,?,?,?)"
+POSTGRESQL_INSERT: Final = b"""
+insert into record (node, incarnation, sequence, kind, body) values (%s,%s,%s,%s,%s) on conflict do nothing
+"""
 
 
 class SinkError(Exception):
@@ -67,7 +70,7 @@ class SqliteSink:
         try:
             with self._connection:
                 self._connection.execute("begin immediate")
-                self._connection.executemany(f"insert or ignore into {COLUMNS} values (?,?,?,?,?)", rows)
+                self._connection.executemany(SQLITE_INSERT, rows)
         except sqlite3.Error as error:
             raise SinkError(str(error)) from None
 
@@ -80,9 +83,11 @@ class PostgresqlSink:
 
     def __init__(self, url: str) -> None:
         try:
-            import psycopg
+            import psycopg  # noqa: PLC0415 - an extra
         except ImportError:
-            message = "psycopg is not installed; install it: `pip install subord[postgresql]`, on Debian python3-psycopg"
+            message = (
+                "psycopg is not installed; install it: `pip install subord[postgresql]`, on Debian python3-psycopg"
+            )
             raise SinkError(message) from None
         self._error: type[psycopg.Error] = psycopg.Error
         try:
@@ -95,9 +100,7 @@ class PostgresqlSink:
     def store(self, rows: Sequence[Row]) -> None:
         try:
             with self._connection.transaction(), self._connection.cursor() as cursor:
-                cursor.executemany(
-                    f"insert into {COLUMNS} values (%s,%s,%s,%s,%s) on conflict do nothing".encode(), rows
-                )
+                cursor.executemany(POSTGRESQL_INSERT, rows)
         except self._error as error:
             raise SinkError(str(error).strip()) from None
 

@@ -22,11 +22,11 @@ from subord.runtime.state.store import for_the_owner
 BUSY_S_MAX: Final = 5.0  # a thread of the node before, in the same process, may still write
 TABLE: Final = """
 create table if not exists record (
-  number integer primary key, life integer not null, sequence integer not null, kind text not null, body blob not null,
-  unique (life, sequence)
+  number integer primary key, life integer not null, sequence integer not null, kind text not null,
+  body blob not null, unique (life, sequence)
 )
 """
-COST: Final = f"{bounds.RECORD_COST_BYTES} + length(cast(kind as blob)) + length(body)"
+MEASURE: Final = "select count(*), sum(? + length(cast(kind as blob)) + length(body)) from record"
 
 
 def opened(path: Path) -> sqlite3.Connection:
@@ -53,7 +53,7 @@ class SqliteSpool:
         self._measure()
 
     def _measure(self) -> None:
-        self.count, used = self._connection.execute(f"select count(*), sum({COST}) from record").fetchone()
+        self.count, used = self._connection.execute(MEASURE, (bounds.RECORD_COST_BYTES,)).fetchone()
         self.used_bytes = used or 0
 
     def append(self, records: tuple[Record, ...]) -> bool:
@@ -74,11 +74,10 @@ class SqliteSpool:
     def delete(self, key: Key) -> None:
         """Those that a sink has stored."""
         with self._lock:
-            where = "life = ? and sequence between ? and ?"
             of = key.life, key.first, key.first + key.count - 1
             with self._connection:
                 self._connection.execute("begin immediate")
-                self._connection.execute(f"delete from record where {where}", of)
+                self._connection.execute("delete from record where life = ? and sequence between ? and ?", of)
             self._measure()
 
     def oldest(self) -> Oldest | None:

@@ -27,7 +27,7 @@ LedgerEvent = Spooled | Taken | SinkIs | StoreEnded
 
 
 class Ledger:
-    """A part (engine/parts.py) of the engine of one node."""
+    """A part (core/carriage/engine/parts.py) of the engine of one node."""
 
     numbers = bodies.NUMBERS
     events: tuple[type[PartEvent], ...] = (Spooled, Taken, SinkIs, StoreEnded)
