@@ -41,6 +41,8 @@ CAUGHT_SOON = {  # within some seeds
     "noted-tags-are-forgotten": "C3",
     "questions-stay": "C4",
     "invented-results-count": "C6",
+    "sinks-that-fail-acknowledge": "C8",
+    "the-middle-acknowledges-records": "C8",
     "any-node-coordinates": "C10",
     "hung-nodes-hide-branches": "C11",
 }

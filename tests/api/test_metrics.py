@@ -53,6 +53,12 @@ EXPECTED = {
     "subord_input_dropped": "counter",
     "subord_orders_accepted": "counter",
     "subord_orders_refused": "counter",
+    "subord_spool_records": "gauge",
+    "subord_spool_bytes": "gauge",
+    "subord_spool_bytes_max": "gauge",
+    "subord_records_accepted": "counter",
+    "subord_records_refused": "counter",
+    "subord_records_stored": "counter",
     "subord_send_errors": "counter",
     "subord_log_lines": "counter",
     "subord_round_trip_seconds": "histogram",
@@ -70,6 +76,8 @@ def busy_node(position: int) -> FakeNode:
     node.counters.dropped["malformed"] = 1
     node.counters.orders_accepted["keys"] = 6
     node.counters.orders_refused["unsigned"] = 7
+    node.counters.spool_records, node.counters.spool_bytes, node.counters.spool_bytes_max = 3, 400, 65_536
+    node.counters.records_accepted, node.counters.records_refused, node.counters.records_stored = 8, 9, 10
     node.counters.send_errors["EHOSTUNREACH"] = 5
     node.counters.jobs_done = 2.5
     node.counters.readings_failed["missing"] = 4
@@ -107,6 +115,12 @@ async def test_names_types_and_help() -> None:
         ("subord_leader_info", {"leader": "10.0.0.1"}, 1),
         ("subord_orders_accepted_total", {"power": "keys"}, 6),
         ("subord_orders_refused_total", {"reason": "unsigned"}, 7),
+        ("subord_spool_records", {}, 3),
+        ("subord_spool_bytes", {}, 400),
+        ("subord_spool_bytes_max", {}, 65_536),
+        ("subord_records_accepted_total", {}, 8),
+        ("subord_records_refused_total", {}, 9),
+        ("subord_records_stored_total", {}, 10),
         ("subord_level", {}, 1),
         ("subord_real_level", {}, 1),
         ("subord_is_root", {}, 0),
