@@ -277,8 +277,7 @@ class Daemon:
         """The driver of orders, and what else rides on its links."""
         directory, network = self.config.node.state_directory, self.settings.network
         self.ledger = LedgerKeeper(self.config.ledger, directory, network, self.counters)
-        register = self.tracker.membership.register
-        return OrderDriver(node, self.counters, readings(self), register, parts=[self.ledger])
+        return OrderDriver(node, self.counters, readings(self), self.tracker.membership, parts=[self.ledger])
 
     def _make_streams(self, driver: Driver, sealer: Sealer | None) -> Streams:
         return Streams(

@@ -50,7 +50,7 @@ from subord.core.carriage.engine.interface import (
 from subord.core.carriage.engine.lanes import lane_of
 from subord.core.carriage.engine.parts import Part
 from subord.core.carriage.engine.ranges import Ranges
-from subord.core.members.register import Register
+from subord.core.members.membership import Membership
 from subord.core.node import Node
 from subord.core.roster_tree import RosterTree
 from subord.core.view import Position
@@ -93,18 +93,20 @@ class OrderDriver:
         node: Node,
         counters: Counters,
         readings: Mapping[str, Reading],
-        register: Register | None = None,
+        membership: Membership | None = None,
         parts: Sequence[Carrier] = (),
     ) -> None:
-        """`readings`: what this node answers, by service; they change nothing and need no agent. `register`: the
-        members that this node remembers. `parts`: what else rides on the links."""
+        """`readings`: what this node answers, by service; they change nothing and need no agent. `membership`:
+        the members that this node remembers. `parts`: what else rides on the links."""
         self.called: Called
         """Opens a stream for orders to an address."""
         self._node = node
         self._readings = readings
         self._counters = counters
-        tree, offered = RosterTree(node, register), {name: Offered() for name in self._readings}
-        carried = [each.part_of(tree) for each in parts]
+        tree = RosterTree(node)
+        if membership is not None:
+            tree = RosterTree(node, membership.register, membership.history.pending)
+        carried, offered = [each.part_of(tree) for each in parts], {name: Offered() for name in self._readings}
         self.engine = Engine(tree, offered, parts=carried, now=trio.current_time())
         self._timer = trio.CancelScope(deadline=inf)
         self._links: dict[Link, OrderLink] = {}
