@@ -36,12 +36,12 @@ def blob_of(content: bytes) -> dict[bytes, bytes]:
 
 
 class BlobNet:
-    """`leaders`: by subordinate; 0: none."""
+    """`leaders`: by subordinate; 0: none. `bytes_max`: of the cache, by node; others have much."""
 
-    def __init__(self, leaders: dict[int, int], bytes_max: int = 1 << 30) -> None:
+    def __init__(self, leaders: dict[int, int], bytes_max: dict[int, int] | None = None) -> None:
         self.stage = Stage(dict(leaders))
         self.now = 0.0
-        self.bytes_max = bytes_max
+        self._bytes_max = bytes_max or {}
         self.engines: dict[int, Engine] = {}
         self.blobs: dict[int, Blobs] = {}
         self.disks: dict[int, dict[bytes, bytes]] = {each: {} for each in leaders}
@@ -66,7 +66,7 @@ class BlobNet:
 
     def start(self, position: int) -> None:
         """A process, with what its disk has."""
-        self.blobs[position] = Blobs(StageTree(self.stage, position), self.bytes_max)
+        self.blobs[position] = Blobs(StageTree(self.stage, position), self._bytes_max.get(position, 1 << 30))
         self.engines[position] = Engine(StageTree(self.stage, position), {}, parts=[self.blobs[position]])
         if self.disks[position]:
             self.give(position, Held(tuple((name, len(each)) for name, each in self.disks[position].items())))
@@ -119,7 +119,8 @@ class BlobNet:
             return
         for action in engine.handle(event, self.now):
             self._carry_out(position, action)
-        assert self.blobs[position].cache.used_bytes <= self.bytes_max
+        cache = self.blobs[position].cache
+        assert cache.used_bytes <= cache.bytes_max
 
     def _carry_out(self, position: int, action: Any) -> None:
         disk = self.disks[position]
