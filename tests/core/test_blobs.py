@@ -1,4 +1,4 @@
-"""Blobs: each leader fetches once, what is wrong is never kept, what is interrupted resumes, and the cache is bounded."""
+"""Blobs: each leader fetches once, what is wrong is never kept, transfers resume, and the cache is bounded."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from blob_net import BlobNet, blob_of
 from loops import over
 
 from subord.core.carriage.blobs import bounds, manifests
-from subord.core.carriage.blobs.bodies import Lacks, Piece, Want, pieces
 from subord.core.carriage.blobs.blobs import NO_MANIFEST, NO_ROOM
+from subord.core.carriage.blobs.bodies import Lacks, Piece, Want, pieces
 from subord.core.carriage.blobs.cache import Cache
 from subord.core.carriage.blobs.interface import Release
 from subord.core.carriage.blobs.manifests import Manifest, ManifestError, name_of
@@ -230,7 +230,7 @@ def test_a_piece_fits_a_frame() -> None:
 
 @over("seed", range(60))
 def test_seeds(seed: int) -> None:
-    """Drawn trees, sizes, deaths and lies: every living node that may get the blob gets it, and nothing wrong is kept."""
+    """Drawn trees, sizes, deaths and lies: every living node gets the blob, and nothing wrong is kept."""
     chance = Random(seed)
     nodes = chance.randint(3, 14)
     fanout = chance.randint(1, 3)
@@ -278,6 +278,19 @@ def test_a_node_that_asks_for_too_much_waits() -> None:
     for each in list(net.disks[1])[: bounds.WINDOW + 2]:
         net.give(1, Arrived(link.link, encode(1, 0, Want(each, 1))))
     assert net.blobs[1].sizes["blob reading"] == bounds.WINDOW
+    for each in range(3):  # chunks that it has not
+        net.give(1, Arrived(link.link, encode(1, 0, Want(name_of(b"%d" % each), 2))))
+    assert net.blobs[1].dropped == {"blob asked too much": 5}
+
+
+def test_chunks_that_a_node_waits_for_itself_count_too() -> None:
+    net = BlobNet({1: 0, 2: 1, 3: 1})
+    net.silent = {3}
+    link = net.blobs[1]._links.edge_to(2, climbs=False)
+    assert link is not None
+    for each in range(bounds.WINDOW + 2):
+        net.give(1, Arrived(link.link, encode(1, 0, Want(name_of(b"%d" % each), 3))))
+    assert net.blobs[1].sizes["blob wants"] == bounds.WINDOW
     assert net.blobs[1].dropped == {"blob asked too much": 2}
 
 
