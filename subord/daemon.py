@@ -56,6 +56,7 @@ from subord.core.node import Node
 from subord.core.settings import Settings
 from subord.core.state.context import GivenIdentity
 from subord.core.view import RosterView, Snapshot, Why
+from subord.runtime.blobs.keeper import BlobKeeper
 from subord.runtime.counters import Counters
 from subord.runtime.driver import Driver
 from subord.runtime.jobs.meter import PerformanceMeter
@@ -71,6 +72,7 @@ from subord.runtime.net.interfaces import InterfaceError, check_place, choose
 from subord.runtime.net.seeds import SeedList
 from subord.runtime.net.streams import Streams, streams_allowed
 from subord.runtime.net.transport import Transport
+from subord.runtime.orders.driver import Carrier as Carried
 from subord.runtime.orders.driver import OrderDriver
 from subord.runtime.security.credentials import Credentials, CredentialsError, limit_unraisable_log, protect_memory
 from subord.runtime.security.effects import Effects, is_strict
@@ -223,7 +225,8 @@ class Daemon:
             nursery.start_soon(self.log.report_due_forever)
             nursery.start_soon(self._driver.run)
             nursery.start_soon(self.orders.run)
-            nursery.start_soon(self.ledger.run)
+            for each in (self.ledger, self.blobs):
+                nursery.start_soon(each.run)
             if remembered is not None:
                 self._driver.feed(Known(remembered.peers, remembered.leader, remembered.led, remembered.standing))
             self._seeds.replace(self.config.node.seeds)
@@ -277,7 +280,9 @@ class Daemon:
         """The driver of orders, and what else rides on its links."""
         directory, network = self.config.node.state_directory, self.settings.network
         self.ledger = LedgerKeeper(self.config.ledger, directory, network, self.counters)
-        return OrderDriver(node, self.counters, readings(self), self.tracker.membership, parts=[self.ledger])
+        self.blobs = BlobKeeper(directory, self.config.blobs.cache_bytes_max, network.address_text_of)
+        carried: list[Carried] = [self.ledger, self.blobs]
+        return OrderDriver(node, self.counters, readings(self), self.tracker.membership, parts=carried)
 
     def _make_streams(self, driver: Driver, sealer: Sealer | None) -> Streams:
         return Streams(

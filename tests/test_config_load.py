@@ -92,6 +92,8 @@ def test_every_key_is_taken_over() -> None:
             [ledger]
             sink = "/tmp/records"
             spool_bytes_max = 100000
+            [blobs]
+            cache_bytes_max = 2000000
             """
         )
     )
@@ -133,6 +135,7 @@ def test_every_key_is_taken_over() -> None:
         "node.log_format": "json",
         "ledger.sink": "/tmp/records",
         "ledger.spool_bytes_max": 100_000,
+        "blobs.cache_bytes_max": 2_000_000,
     }
     assert dotted(config) == expected
     assert config.node.metrics_listener == ("::1", 9717)

@@ -17,7 +17,7 @@ from subord.config.hostlist import is_address, is_host_name
 from subord.config.hosts import network_of
 from subord.config.performance import PERFORMANCE_KEYS, check_performance
 from subord.config.resolve import Resolve
-from subord.config.schema import TABLES, ClusterConfig, Config, LedgerConfig, NodeConfig, listener_of
+from subord.config.schema import TABLES, BlobsConfig, ClusterConfig, Config, LedgerConfig, NodeConfig, listener_of
 from subord.config.source import ConfigError, RawConfig, cut, quoted, read
 from subord.config.validate import check, refuse
 from subord.core.address.network import Network, NetworkError
@@ -68,6 +68,7 @@ def load(path: str | None, assignments: Sequence[str] = (), resolve: Resolve | N
     return Config(
         cluster=settings,
         ledger=ledger,
+        blobs=msgspec.convert(raw.document.get("blobs", {}), BlobsConfig),
         port=cluster.port,
         key_file=_beside(raw, cluster.key_file),
         insecure=cluster.insecure,
@@ -134,6 +135,7 @@ def dotted(config: Config) -> dict[str, Any]:
         "cluster.insecure": config.insecure,
         **{f"node.{key}": value for key, value in msgspec.structs.asdict(config.node).items()},
         **{f"ledger.{key}": value for key, value in msgspec.structs.asdict(config.ledger).items()},
+        **{f"blobs.{key}": value for key, value in msgspec.structs.asdict(config.blobs).items()},
     }
 
 

@@ -12,6 +12,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
+from subord.core.carriage.blobs.bounds import CACHE_BYTES_MAX
 from subord.core.carriage.ledger.bounds import SPOOL_BYTES_MAX
 from subord.core.mapping.registry import MappingName
 from subord.core.settings import NumberingName, Settings, TimingName
@@ -177,6 +178,14 @@ class LedgerConfig(msgspec.Struct, frozen=True, kw_only=True):
     further records, and the writer is told."""
 
 
+class BlobsConfig(msgspec.Struct, frozen=True, kw_only=True):
+    """Bytes that services spread over the nodes (docs/protocol/blobs.md)."""
+
+    cache_bytes_max: Annotated[int, msgspec.Meta(ge=1 << 20, le=1 << 40)] = CACHE_BYTES_MAX
+    """Bytes of chunks on this node, in `node.state_directory`. A full cache deletes what is not in use, the longest
+    unused first. Without a state directory a node keeps nothing, and passes chunks on."""
+
+
 class Config(msgspec.Struct, frozen=True, kw_only=True):
     """The checked configuration of one daemon."""
 
@@ -184,6 +193,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     port: int
     node: NodeConfig
     ledger: LedgerConfig = LedgerConfig()
+    blobs: BlobsConfig = BlobsConfig()
     key_file: str
     """Path of the key ring; empty: nothing is sealed."""
     insecure: bool
@@ -201,7 +211,12 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     """The `--set` texts, which override the file, also on a reload."""
 
 
-TABLES: dict[str, type[msgspec.Struct]] = {"cluster": ClusterConfig, "node": NodeConfig, "ledger": LedgerConfig}
+TABLES: dict[str, type[msgspec.Struct]] = {
+    "cluster": ClusterConfig,
+    "node": NodeConfig,
+    "ledger": LedgerConfig,
+    "blobs": BlobsConfig,
+}
 
 
 def listener_of(text: str) -> tuple[str, int] | None:

@@ -33,7 +33,6 @@ from subord.core.carriage.engine.interface import (
     Finished,
     HangUp,
     Issue,
-    Lane,
     Link,
     Note,
     Noted,
@@ -303,7 +302,7 @@ class OrderDriver:
             name=action.link,
         )
         self._links[link.name] = link
-        link.offer(Lane.ORDER, action.data)
+        link.offer(lane_of(action.data), action.data)
         try:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(link.send_forever)
