@@ -22,6 +22,7 @@ from subord.sim.services.drawing import ORDERS_MAX, OrderDraw
 from subord.sim.services.judge import Judge
 from subord.sim.services.lies import Liar
 from subord.sim.services.orders import Orders
+from subord.sim.services.reports import ReportDraw, ReportSide
 from subord.sim.services.truth import READ
 from subord.sim.violation import Violation
 
@@ -30,6 +31,8 @@ SETTLED_LEFT_S: Final = 20.0  # a chain of many levels keeps a margin at each
 SETTLED_S_MAX: Final = 1.0
 HUNG_S_MAX: Final = 3.0
 AHEAD_S: Final = (0.0, 0.0, 0.0003, 0.0006, 0.001)  # by which an order is ahead of the stop of a node
+AFTER_STOP_S: Final = 15.0  # a stopped node continues, and all streams open again
+AFTER_DEATH_S: Final = 5.0
 OVER_S: Final = 13.0  # the longest order
 LONG_S: Final = 2000.0  # tags are kept no longer
 OLDER: Final = "older release"
@@ -51,6 +54,10 @@ class OrderPlay:
         self.orders.act_s = lambda tag: self._act_s.get(tag, 0.0)
         self.world.carried = self.orders
         self._left = ORDERS_MAX
+        self.reports = ReportSide(self.world, ReportDraw(script.seed, self.play.positions), self.orders.feed)
+        self.reports.engine_of, self.reports.has_edge = self.orders.engines.get, self.orders.has_edge
+        self.reports.liars = self.draw.liars
+        self.orders.sides.append(self.reports)
 
     def trace(self, say: Callable[[str], None]) -> None:
         """Pass a line for each step, frame and answer to `say`."""
@@ -65,7 +72,9 @@ class OrderPlay:
         self.orders.measure()
         self.world.run(1.0)
         self._demand_whole()
+        self._demand_sum("in a settled tree")
         self._demand_bypass()
+        self._demand_sum_after_death()
         self._demand_over()
         return played
 
@@ -157,6 +166,26 @@ class OrderPlay:
         if took_s > HUNG_S_MAX:
             raise Violation("C11", world.now, f"{issuer} was answered after {took_s:.2f} s")
         world.resume(stopped)
+
+    def _demand_sum(self, when: str) -> None:
+        """C7: each root has the direct sum."""
+        if self.world.unjudged:
+            return
+        for text in self.reports.wrong():
+            raise Violation("C7", self.world.now, f"{when}: {text}")
+
+    def _demand_sum_after_death(self) -> None:
+        """C7: when a node without subordinates dies, the sum is right again soon."""
+        world = self.world
+        leaves = sorted(set(world.nodes) - {world.leader_of(each) for each in world.nodes})
+        if world.unjudged or len(leaves) < 2:
+            return
+        world.run(AFTER_STOP_S)
+        dead = self.draw.chance.choice(leaves)
+        self.play.say(f"{dead} is killed")
+        world.kill(dead)
+        world.run(AFTER_DEATH_S)
+        self._demand_sum(f"{AFTER_DEATH_S} s after the death of {dead}")
 
     def _demand_over(self) -> None:
         """C2 and C4: after all deadlines nothing is left."""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from subord.core.carriage.engine.frames import Ack, Ask, Body, Check, Lost, Resolved, Told, decode
-from subord.core.carriage.engine.interface import Act, Action, Answer, CallDirect, Finished, Note, Progress
+from subord.core.carriage.engine.frames import Ack, Ask, Body, Check, Lost, Resolved, Told, decode, open_envelope
+from subord.core.carriage.engine.interface import Act, Action, Answer, CallDirect, Finished, Lane, Note, Progress
+from subord.core.carriage.engine.lanes import lane_of
 from subord.core.carriage.engine.ranges import Ranges
+from subord.core.carriage.reports.frames import Report, decode_report
 
 Flat = tuple[int, ...]
 
@@ -30,7 +32,16 @@ def of_body(body: Body) -> str:
 
 def of_data(data: bytes) -> str:
     """What a frame says."""
+    lane = lane_of(data)
+    if lane is Lane.REPORT:
+        return of_report(decode_report(open_envelope(data).body))
     return of_body(decode(data).body)
+
+
+def of_report(report: Report) -> str:
+    """What a subordinate says of its branch."""
+    missing = "".join(f", {each.count} {each.cause}: {each.nodes}" for each in report.missing)
+    return f"report {report.service}: of {report.told}, up to {report.age_ms} ms old{missing}"
 
 
 def of_answer(answer: Answer) -> str:

@@ -102,12 +102,14 @@ class Reports:
     """The part of the engine (parts.py) that folds reports."""
 
     numbers = PART_BODIES[Lane.REPORT]
-    events = (Publish,)
+    events: tuple[type[PartEvent], ...] = (Publish,)
 
     def __init__(self, tree: Branches) -> None:
         self.dropped: Counter[str] = Counter()
         self.sent = self.heard_of = 0
         """Reports, for metrics."""
+        self.revision = 0
+        """Goes up with every change of a record."""
         self._tree = tree
         self._links: Links
         self._services: dict[str, _Service] = {}
@@ -157,6 +159,7 @@ class Reports:
             held = service.held.get(link.peer)
             if held is not None and held.link == link.link:
                 self._drop(service, link.peer)
+                service.is_changed = True
                 self._plan(service, now)
 
     def take(self, event: Publish, now: float) -> None:
@@ -165,6 +168,7 @@ class Reports:
         if service is None:
             return
         was, own = service.own is not None, self._tree.position
+        self.revision += 1
         service.unrenewed.discard(own)
         service.stale.discard(own)
         service.own = None
@@ -184,6 +188,7 @@ class Reports:
         if service is None:
             return
         self.heard_of += 1
+        self.revision += 1
         before = service.held.get(link.peer)
         self._drop(service, link.peer)
         service.stale.discard(link.peer)
@@ -226,17 +231,19 @@ class Reports:
         held = service.held.pop(peer, None)
         service.unrenewed.discard(peer)
         if held is not None:
+            self.revision += 1
             self._bytes -= held.size
-            service.is_changed = True
 
     def _expire(self, service: _Service, now: float) -> None:
         for peer, held in list(service.held.items()):
             if held.stale_at <= now:
                 self._drop(service, peer)
+                service.is_changed = True
                 service.stale.add(peer)
                 self.dropped["report stale"] += 1
         if service.own is not None and service.own.stale_at <= now:
             service.own, service.is_changed = None, True
+            self.revision += 1
             service.stale.add(self._tree.position)
             service.unrenewed.discard(self._tree.position)
             self.dropped["report stale"] += 1
@@ -258,9 +265,20 @@ class Reports:
         """What this node knows of its branch."""
         return self._fold(self._services.get(name) or _Service(), now)
 
+    def coverage(self, name: str) -> Coverage:
+        """Of `folded`, without the work of folding."""
+        service = self._services.get(name) or _Service()
+        branches = self._tree.branches()
+        return self._cover(service, branches, self._counted(service, branches))
+
+    @staticmethod
+    def _counted(service: _Service, branches: Mapping[Position, int]) -> dict[Position, Held]:
+        """The records of the present subordinates."""
+        return {via: service.held[via] for via in branches if via in service.held}
+
     def _fold(self, service: _Service, now: float) -> Fold:
         branches = self._tree.branches()
-        counted = {via: service.held[via] for via in branches if via in service.held}
+        counted = self._counted(service, branches)
         coverage = self._cover(service, branches, counted)
         parts = [*counted.values()] if service.own is None else [service.own, *counted.values()]
         oldest_s = max((each.age_s + now - each.at for each in parts), default=0.0)
