@@ -56,7 +56,6 @@ class OrderPlay:
         self._left = ORDERS_MAX
         self.reports = ReportSide(self.world, ReportDraw(script.seed, self.play.positions), self.orders.feed)
         self.reports.engine_of, self.reports.has_edge = self.orders.engines.get, self.orders.has_edge
-        self.reports.liars = self.draw.liars
         self.orders.sides.append(self.reports)
 
     def trace(self, say: Callable[[str], None]) -> None:
@@ -178,7 +177,7 @@ class OrderPlay:
         """C7: when a node without subordinates dies, the sum is right again soon."""
         world = self.world
         leaves = sorted(set(world.nodes) - {world.leader_of(each) for each in world.nodes})
-        if world.unjudged or len(leaves) < 2:
+        if world.unjudged or len(leaves) < 2 or not self.reports.is_reporting:
             return
         world.run(AFTER_STOP_S)
         dead = self.draw.chance.choice(leaves)

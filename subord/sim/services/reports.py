@@ -32,11 +32,13 @@ LOOK_EVERY_S: Final = 1.0
 TOP_SHOWN: Final = 16
 ERROR: Final = 0.0201
 SIZES_MAX: Final = {"report services": 32, "report records": 32 * 4097, "report bytes": 32 << 20}
+REPORTING_SHARE: Final = 0.5
+TWO_SHARE: Final = 0.3
+"""Of seeds with reports, and of these with reports of two services."""
 FORGETFUL_SHARE: Final = 0.4
 """Of seeds in which some nodes cease to publish: in order, or without a word."""
 LEVEL_INTERVALS: Final = 1.6
 """A level adds so much to the age of a fold, at most."""
-LIE_TIMES: Final = 1000
 
 
 def value_of(position: Position, life: int) -> int:
@@ -65,9 +67,12 @@ class ReportDraw:
 
     def __init__(self, seed: int, positions: Sequence[Position]) -> None:
         self.chance = Random(f"{seed}/reports")
-        self.intervals_s = {LOAD: self.chance.choice(INTERVALS_S)}
-        if self.chance.random() < 0.3:
-            self.intervals_s[QUEUE] = self.chance.choice(INTERVALS_S)
+        self.intervals_s: dict[str, float] = {}
+        """None: no node publishes."""
+        if self.chance.random() < REPORTING_SHARE:
+            self.intervals_s[LOAD] = self.chance.choice(INTERVALS_S)
+            if self.chance.random() < TWO_SHARE:
+                self.intervals_s[QUEUE] = self.chance.choice(INTERVALS_S)
         few = self.chance.sample(list(positions), min(3, len(positions)))
         forgetful = few if self.chance.random() < FORGETFUL_SHARE else []
         self.ceases = {each: (self.chance.uniform(5, 30), self.chance.random() < 0.5) for each in forgetful}
@@ -86,7 +91,6 @@ class ReportSide:
     def __init__(self, world: World, draw: ReportDraw, feed: Callable[[Position, Engine, Publish], None]) -> None:
         self.engine_of: Callable[[Position], Engine | None]
         self.has_edge: Callable[[Position, Position], bool]
-        self.liars: set[Position] = set()
         self._world = world
         self._draw = draw
         self._feed = feed
@@ -128,6 +132,8 @@ class ReportSide:
     def handled(self, position: Position, _: Engine) -> None:
         """C4, and of C7 what holds at every moment."""
         part = self._parts[position]
+        if part.sent and not self._draw.intervals_s:
+            raise Violation("C4", self._world.now, f"{position} sends reports though no node publishes")
         for table, size in part.sizes.items():
             if not 0 <= size <= SIZES_MAX[table]:
                 raise Violation("C4", self._world.now, f"{position} keeps {size} {table}")
@@ -155,11 +161,16 @@ class ReportSide:
 
     def _demand_record(self, position: Position, part: Reports) -> None:
         """C7: the record has one count of each told node."""
-        for name in part.services() if not self.liars else ():
+        for name in part.services():
             found = part.folded(name, self._world.clock(position))
             counted: Any = found.record.get("nodes", Count())
             if counted.value != found.coverage.told + found.coverage.unlisted:
                 raise Violation("C7", self._world.now, f"{position} counts {counted.value} in {found.coverage}")
+
+    @property
+    def is_reporting(self) -> bool:
+        """Whether nodes publish."""
+        return bool(self._draw.intervals_s)
 
     # -- a settled tree -----------------------------------------------------------------------------------
 
