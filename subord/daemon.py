@@ -82,7 +82,8 @@ from subord.runtime.systemd import Systemd
 from subord.sealing.incarnation import next_life
 from subord.sealing.keys import Keyring, KeyringError
 from subord.sealing.sealer import Sealer
-from subord.services.serving import readings, service_app
+from subord.services.folds import publish_forever
+from subord.services.serving import publishings, readings, service_app
 
 logger = logging.getLogger("subord")
 
@@ -221,6 +222,8 @@ class Daemon:
             nursery.start_soon(self.log.report_due_forever)
             nursery.start_soon(self._driver.run)
             nursery.start_soon(self.orders.run)
+            for name, publishing in publishings().items():
+                nursery.start_soon(publish_forever, self, name, publishing)
             if remembered is not None:
                 self._driver.feed(Known(remembered.peers, remembered.leader, remembered.led, remembered.standing))
             self._seeds.replace(self.config.node.seeds)

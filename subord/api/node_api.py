@@ -11,6 +11,8 @@ from typing import Protocol
 
 from subord.core.carriage.engine.interface import Answer
 from subord.core.carriage.engine.ranges import Ranges
+from subord.core.carriage.reports.records import Record
+from subord.core.carriage.reports.reports import Fold
 from subord.core.settings import Settings
 from subord.core.view import RosterView, Snapshot, Why
 from subord.runtime.counters import Counters
@@ -36,6 +38,15 @@ class Orders(Protocol):
 
     async def order(self, service: str, payload: bytes, targets: Ranges | None, left_s: float) -> Answer:
         """The answer, within `left_s` and the time of an answer to this process. `targets` None: all members."""
+
+    def publish(self, service: str, record: Record, interval_s: float) -> None:
+        """The record of this node for a report, to be renewed every `interval_s`."""
+
+    def folded(self, service: str) -> Fold:
+        """What this node knows of its branch; at the root of all members."""
+
+    def report_services(self) -> list[str]:
+        """With a report at this node."""
 
 
 class NodeApi(Protocol):

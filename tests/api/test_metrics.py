@@ -14,6 +14,8 @@ from prometheus_client.samples import Sample
 from subord import __version__
 from subord.api.handlers.web import metrics_app
 from subord.config.schema import NodeConfig
+from subord.core.carriage.reports.coverage import Coverage
+from subord.core.carriage.reports.reports import Fold
 from subord.core.view import Refusal
 from subord.sealing.identity import Verifier
 from subord.sealing.keys import key_of, keyring_of
@@ -53,6 +55,9 @@ EXPECTED = {
     "subord_input_dropped": "counter",
     "subord_orders_accepted": "counter",
     "subord_orders_refused": "counter",
+    "subord_report_nodes": "gauge",
+    "subord_report_oldest_seconds": "gauge",
+    "subord_reports": "counter",
     "subord_send_errors": "counter",
     "subord_log_lines": "counter",
     "subord_round_trip_seconds": "histogram",
@@ -71,6 +76,8 @@ def busy_node(position: int) -> FakeNode:
     node.counters.orders_accepted["keys"] = 6
     node.counters.orders_refused["unsigned"] = 7
     node.counters.send_errors["EHOSTUNREACH"] = 5
+    node.counters.reports_sent = 8
+    node.orders.folds["load"] = Fold({}, Coverage(7, 6), 1.5)
     node.counters.jobs_done = 2.5
     node.counters.readings_failed["missing"] = 4
     for seconds in (0.0002, 0.0002, 7.0):
@@ -107,6 +114,10 @@ async def test_names_types_and_help() -> None:
         ("subord_leader_info", {"leader": "10.0.0.1"}, 1),
         ("subord_orders_accepted_total", {"power": "keys"}, 6),
         ("subord_orders_refused_total", {"reason": "unsigned"}, 7),
+        ("subord_reports_total", {"direction": "sent"}, 8),
+        ("subord_report_nodes", {"report": "load", "state": "asked"}, 7),
+        ("subord_report_nodes", {"report": "load", "state": "told"}, 6),
+        ("subord_report_oldest_seconds", {"report": "load"}, 1.5),
         ("subord_level", {}, 1),
         ("subord_real_level", {}, 1),
         ("subord_is_root", {}, 0),

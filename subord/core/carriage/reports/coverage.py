@@ -108,6 +108,17 @@ def cover(
     return Coverage(1 + sum(branches.values()), counted, missing.all(), unlisted)
 
 
+def widened(coverage: Coverage, absent: Mapping[str, Ranges]) -> Coverage:
+    """The coverage with members that are not in the tree, by cause."""
+    missing = _Sorted()
+    for each in coverage.missing:
+        missing.add(each.cause, each.count, each.nodes)
+    for cause, nodes in absent.items():
+        missing.add(cause, len(nodes), nodes)
+    asked = coverage.asked + sum(map(len, absent.values()))
+    return Coverage(asked, coverage.told, missing.all(), coverage.unlisted)
+
+
 def _add_branch(missing: _Sorted, said: Iterable[Missing], rest: int) -> None:
     """The missing nodes of a branch: no more than the roster lists there; those that it does not explain have not
     reported."""

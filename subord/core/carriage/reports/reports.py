@@ -106,7 +106,7 @@ class Reports:
 
     def __init__(self, tree: Branches) -> None:
         self.dropped: Counter[str] = Counter()
-        self.sent = self.heard_of = 0
+        self.sent = self.received = 0
         """Reports, for metrics."""
         self.revision = 0
         """Goes up with every change of a record."""
@@ -187,7 +187,7 @@ class Reports:
         service = self._service(body.service)
         if service is None:
             return
-        self.heard_of += 1
+        self.received += 1
         self.revision += 1
         before = service.held.get(link.peer)
         self._drop(service, link.peer)
