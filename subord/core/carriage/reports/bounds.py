@@ -24,7 +24,12 @@ INTERVAL_S_MIN: Final = 0.5
 INTERVAL_S_MAX: Final = 3600.0
 EARLY_S: Final = 0.25
 """Between two reports when the coverage changes."""
+EARLIEST_INTERVALS: Final = 0.9
+"""Between two rounds; publishers need not be exact."""
+SAME_ROUND_INTERVALS: Final = 0.25
+"""A record that comes so soon after a round was late for it, and does not count for the next: nodes publish at about
+the same time, and a leader waits for the last of them."""
 LATE_INTERVALS: Final = 1.5
-"""A leader waits for a report of each subordinate, and no longer than this after its own last report."""
+"""A leader waits until each subordinate has renewed its report, and no longer than this after its last round."""
 STALE_INTERVALS: Final = 3
 """A record that is not replaced for so long is dropped."""

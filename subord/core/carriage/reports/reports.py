@@ -2,9 +2,9 @@
 
 Inputs are own records (Publish), reports of subordinates, links, and wakeups; outputs are reports to the leader, and
 folds for local reading. Invariants: a record of a subordinate counts only while its edge is open and the roster lists
-it as subordinate; of each there is one. The fold goes up once per interval, when every subordinate has renewed its
-report, and earlier when the coverage changes, never twice within EARLY_S. A record that is not renewed for
-STALE_INTERVALS is dropped.
+it as subordinate; of each there is one. The fold goes up once per interval, in rounds: a round is over when every
+record has been renewed, so the fold of a deep tree is hardly older than an interval. It goes up earlier when the
+coverage changes, never twice within EARLY_S. A record that is not renewed for STALE_INTERVALS is dropped.
 """
 
 from __future__ import annotations
@@ -82,12 +82,12 @@ class _Service:
         self.stale: set[Position] = set()
         """Subordinates, or the node itself, whose record was dropped as stale."""
         self.unrenewed: set[Position] = set()
-        """Whose record has gone up as it is."""
+        """Whose record is that of the last round."""
         self.is_changed = False
         """Whether the coverage has changed since the fold went up."""
         self.uplink: LinkState | None = None
         """To which the fold has gone."""
-        self.sent_at = -inf
+        self.sent_at = self.round_at = -inf
         self.due_at = inf
         self.stale_at = inf
 
@@ -96,6 +96,10 @@ class _Service:
         if self.own is not None:
             return self.own.interval_s
         return min((each.interval_s for each in self.held.values()), default=bounds.INTERVAL_S_MIN)
+
+    def is_next_round(self, now: float) -> bool:
+        """Whether a record that comes now counts for the next round."""
+        return now >= self.round_at + bounds.SAME_ROUND_INTERVALS * self.interval_s
 
 
 class Reports:
@@ -169,7 +173,8 @@ class Reports:
             return
         was, own = service.own is not None, self._tree.position
         self.revision += 1
-        service.unrenewed.discard(own)
+        if event.record is None or service.is_next_round(now):
+            service.unrenewed.discard(own)
         service.stale.discard(own)
         service.own = None
         if event.record is not None:
@@ -190,6 +195,7 @@ class Reports:
         self.received += 1
         self.revision += 1
         before = service.held.get(link.peer)
+        is_waited_for = link.peer in service.unrenewed and not service.is_next_round(now)
         self._drop(service, link.peer)
         service.stale.discard(link.peer)
         told = Told(body.told, body.missing)
@@ -203,6 +209,8 @@ class Reports:
             service.held[link.peer] = held
             service.stale_at = min(service.stale_at, held.stale_at)
             self._bytes += size
+            if is_waited_for:
+                service.unrenewed.add(link.peer)
         service.is_changed = service.is_changed or before is None or before.told != told
         self._plan(service, now)
 
@@ -311,8 +319,9 @@ class Reports:
         elif service.is_changed:
             service.due_at = max(now, service.sent_at + bounds.EARLY_S)
         else:
-            intervals = bounds.LATE_INTERVALS if service.unrenewed else 1
-            service.due_at = max(now, service.sent_at + intervals * service.interval_s)
+            intervals = bounds.LATE_INTERVALS if service.unrenewed else bounds.EARLIEST_INTERVALS
+            round_at = service.round_at + intervals * service.interval_s
+            service.due_at = max(now, service.sent_at + bounds.EARLY_S, round_at)
 
     def _send(self, name: str, service: _Service, now: float) -> None:
         uplink = self._uplink()
@@ -336,6 +345,9 @@ class Reports:
         )
         self._links.send(uplink, body)
         self.sent += 1
+        is_late = now >= service.round_at + bounds.LATE_INTERVALS * service.interval_s
+        if is_late or not service.unrenewed:
+            service.round_at = now
+            service.unrenewed = {*service.held} | ({self._tree.position} if service.own is not None else set())
         service.uplink, service.sent_at, service.is_changed = uplink, now, False
-        service.unrenewed = {*service.held} | ({self._tree.position} if service.own is not None else set())
         self._plan(service, now)
