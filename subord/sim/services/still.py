@@ -117,6 +117,10 @@ class Still:
             if end in self.nodes:
                 self.feed(end, Closed((position, leader)))
 
+    def cut(self, position: Position) -> None:
+        """The stream to the leader carries nothing more, and neither end knows."""
+        self._open.discard((position, self.leaders[position]))
+
     # -- events -------------------------------------------------------------------------------------------
 
     def publish(self, position: Position, record: Record | None) -> None:

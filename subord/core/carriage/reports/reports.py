@@ -333,7 +333,7 @@ class Reports:
         if left_out:
             self.dropped["report fields left out"] += left_out
         coverage = found.coverage
-        has_parts = bool(self._of(service))
+        has_parts = bool(self._of(service) or service.stale)
         body = Report(
             name,
             round(service.interval_s * 1000),
