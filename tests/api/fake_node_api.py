@@ -20,6 +20,8 @@ from subord.core.carriage.documents import Documents
 from subord.core.carriage.engine.causes import DOWN, SILENT, UNKNOWN
 from subord.core.carriage.engine.interface import Answer
 from subord.core.carriage.engine.ranges import Ranges
+from subord.core.carriage.reports.answer import encode_fold
+from subord.core.carriage.reports.coverage import Coverage
 from subord.core.carriage.reports.records import Record
 from subord.core.carriage.reports.reports import Fold
 from subord.core.identity.pins import Pins
@@ -190,7 +192,7 @@ class FakeOrders:
         self.published.append((service, record, interval_s))
 
     def folded(self, service: str) -> Fold:
-        return self.folds[service]
+        return self.folds.get(service, Fold({}, Coverage(1, 0), 0.0))
 
     def report_services(self) -> list[str]:
         return list(self.folds)
@@ -206,6 +208,8 @@ class FakeOrders:
         for each in wanted:
             if each in causes:
                 missing[causes[each]].append(each)
+            elif service in self.folds:
+                told[encode_fold(self.folds[service])].append(each)
             else:
                 told[msgspec.msgpack.encode(Pong(len(world.path(each)), 9 if world.path(each) else 0))].append(each)
         return Answer(
