@@ -196,7 +196,7 @@ class Daemon:
         self._driver = Driver(node, transport, self.counters, self._observe)
         self.tracker = self._make_tracker(node, memory)
         self.counters.tables = lambda: self._sizes(sealer)
-        self.orders = OrderDriver(node, self.counters, readings(self), self.tracker.membership.register)
+        self.orders = OrderDriver(node, self.counters, readings(self), self.tracker.membership)
         self._streams = self._make_streams(self._driver, sealer)
         self._seeds = SeedList(
             self.settings.network,

@@ -182,10 +182,11 @@ def _script(arguments: argparse.Namespace) -> Scenario:
 def _play(script: Scenario, arguments: argparse.Namespace) -> int:
     from subord.sim.player import Play
     from subord.sim.services.play import OrderPlay
+    from subord.sim.services.scripted import attach
     from subord.sim.trace import Trace
     from subord.sim.violation import Violation
 
-    play = OrderPlay(script) if arguments.services else Play(script)
+    play = OrderPlay(script) if arguments.services else attach(Play(script))
     if arguments.trace:
         play.trace(Trace(play.world, print).line)
     try:

@@ -7,7 +7,7 @@ tree.Tree. `split` looks up single positions, or passes over all rows, whichever
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from subord.core.carriage.engine.causes import DOWN, LEFT, MOVED, UNKNOWN
 from subord.core.carriage.engine.ranges import NONE, Ranges
@@ -24,11 +24,18 @@ LEVELS_MAX = 128  # rows that cross may name each other as leaders
 
 
 class RosterTree:
-    """Reads one node, which may change between two calls. `register`: the members that it remembers."""
+    """Reads one node, which may change between two calls.
 
-    def __init__(self, node: Node, register: Register | None = None) -> None:
+    `register`: the members that it remembers. `pending`: nodes that have vanished and may return; the register of a
+    young cluster does not have them yet.
+    """
+
+    def __init__(
+        self, node: Node, register: Register | None = None, pending: Callable[[], Iterable[Position]] = tuple
+    ) -> None:
         self._node = node
         self._register = register
+        self._pending = pending
 
     @property
     def position(self) -> Position:
@@ -55,7 +62,8 @@ class RosterTree:
         return now - self._node.roster.changed_at
 
     def every(self) -> Ranges:
-        return Ranges.of((self.position, *self._node.roster.rows)) | self._remembered(State.UP, State.DOWN)
+        known = Ranges.of((self.position, *self._node.roster.rows, *self._pending()))
+        return known | self._remembered(State.UP, State.DOWN)
 
     def _remembered(self, *states: State) -> Ranges:
         runs = () if self._register is None else self._register.runs
@@ -96,6 +104,9 @@ class RosterTree:
             found = nodes & self._remembered(state)
             if found:
                 split[cause], nodes = found, nodes - found
+        pending = nodes & Ranges.of(self._pending())
+        if pending:
+            split[MOVED], nodes = split.get(MOVED, NONE) | pending, nodes - pending
         if nodes:
             split[UNKNOWN] = nodes
         return split

@@ -89,6 +89,8 @@ class Play:
         if checked:
             self.world.watcher = Checkers(self.settings)
         self.say = say
+        self.on_order: Callable[[definition.Order | definition.Answered], None] = _refuse
+        """Does the steps of orders; services/scripted.py sets it."""
         self._chance = Random(f"{script.seed}/play")
         self._watch = tight.Watch(self.world)
         self._metrics = MoveMetrics(self.world)
@@ -153,7 +155,7 @@ class Play:
             case definition.Block():
                 self._block(step)
             case definition.Partition():
-                weather.partition([self._named(group) for group in step.groups])
+                weather.partition([self.named(group) for group in step.groups])
             case definition.Weather():
                 weather.set(loss=step.loss, delay_s=step.delay_s, jitter_s=step.jitter_s, doubled=step.doubled)
             case definition.Mend():
@@ -165,11 +167,13 @@ class Play:
             case definition.Perform():
                 self._perform(step)
             case definition.Dwell():
-                weather.site_of.update(dict.fromkeys(self._named(step.nodes), step.site))
+                weather.site_of.update(dict.fromkeys(self.named(step.nodes), step.site))
             case definition.Pass():
                 world.run(step.s)
             case definition.Expect():
                 self._expect(step)
+            case definition.Order() | definition.Answered():
+                self.on_order(step)
             case _:
                 self._do_lasting(step)
 
@@ -183,7 +187,7 @@ class Play:
             case lasting.Settle():
                 self._settle(step)
             case lasting.SetBack():
-                behind_s = {p: world.set_back_s.get(p, 0.0) + step.seconds for p in self._named(step.nodes)}
+                behind_s = {p: world.set_back_s.get(p, 0.0) + step.seconds for p in self.named(step.nodes)}
                 world.set_back_s.update(behind_s)
             case lasting.Image():
                 self._each(step.nodes, world.disks.image, among=self.positions)
@@ -192,37 +196,38 @@ class Play:
             case lasting.Lie():
                 self._each(step.nodes, lambda p: self._strangers.lie(p, step))
             case lasting.Pose():
-                until = self._strangers.poses.begin(self._named(step.nodes), step)
+                until = self._strangers.poses.begin(self.named(step.nodes), step)
                 self._faulty_until = max(self._faulty_until, until)
             case lasting.Seize():
                 self._each(step.nodes, self._seize)
             case lasting.Refit():
-                named = self._named(step.nodes, tuple(world.nodes))
+                named = self.named(step.nodes, tuple(world.nodes))
                 self._strangers.refit(named, step)
                 self._start_again(named)
             case lasting.Release():
-                self._strangers.release(self._named(step.nodes), step)
+                self._strangers.release(self.named(step.nodes), step)
             case lasting.Twin():
                 self._each(step.nodes, self._strangers.twins.begin)
             case lasting.Rotate():
                 self._rotate(step)
             case lasting.Forget():
                 assert self._remembered is not None, "checked when the scenario was read"
-                self._remembered.forget(self._named(step.nodes, self.positions))
+                self._remembered.forget(self.named(step.nodes, self.positions))
             case _:
                 assert_never(step)
 
     def _rotate(self, step: lasting.Rotate) -> None:
         world = self.world
         assert world.seals is not None, "checked when the scenario was read"
-        named = self._named(step.nodes)
+        named = self.named(step.nodes)
         last_s = world.seals.rings.rotate(step, self._root(), named)
         self._faulty_until = max(self._faulty_until, world.now + last_s)
 
     def _root(self) -> Position | None:
         return next((p for p in self.world.nodes if self.world.leader_of(p) == 0), None)
 
-    def _named(self, selector: str, among: Iterable[Position] | None = None) -> tuple[Position, ...]:
+    def named(self, selector: str, among: Iterable[Position] | None = None) -> tuple[Position, ...]:
+        """The nodes that a selector names, of all or of some."""
         members = self.positions if among is None else among
         return definition.select(selector, self.cluster, among=members, root=self._root())
 
@@ -230,12 +235,12 @@ class Play:
         self, selector: str, act: Callable[[Position], object], among: Iterable[Position] | None = None
     ) -> None:
         """Call `act` with every named node that runs; a node may end meanwhile."""
-        for position in self._named(selector, tuple(self.world.nodes) if among is None else among):
+        for position in self.named(selector, tuple(self.world.nodes) if among is None else among):
             if among is not None or position in self.world.nodes:
                 act(position)
 
     def _start(self, step: definition.Start) -> None:
-        order = [p for p in self._named(step.nodes) if p not in self.world.nodes]
+        order = [p for p in self.named(step.nodes) if p not in self.world.nodes]
         if step.order == "reverse":
             order.reverse()
         elif step.order == "random":
@@ -258,7 +263,7 @@ class Play:
             self.world.start(found)
 
     def _restart(self, step: definition.Restart) -> None:
-        for position in self._named(step.nodes, tuple(self.world.nodes)):
+        for position in self.named(step.nodes, tuple(self.world.nodes)):
             self._crash(position)
             self.world.after(step.down_s, self._start_one, position)
         self.world.run(step.down_s)
@@ -324,8 +329,8 @@ class Play:
     def _block(self, step: definition.Block) -> None:
         self.world.weather.block(
             Block(
-                sources=frozenset(self._named(step.source)),
-                targets=frozenset(self._named(step.target)),
+                sources=frozenset(self.named(step.source)),
+                targets=frozenset(self.named(step.target)),
                 datagrams=step.protocol in ("all", "udp"),
                 streams=step.protocol in ("all", "tcp"),
             )
@@ -337,8 +342,8 @@ class Play:
         times = int(step.per_s * step.for_s)  # bounded when the scenario was read
         self._faulty_until = max(self._faulty_until, self.world.now + step.for_s)
         for number in range(times):
-            for source in self._named(step.source):
-                for target in self._named(step.target):
+            for source in self.named(step.source):
+                for target in self.named(step.target):
                     data = datagram(step.what, misfit, self._chance)
                     self.world.after(number / step.per_s, self._inject, source, target, data)
 
@@ -348,7 +353,7 @@ class Play:
 
     def _churn(self, step: definition.Churn) -> None:
         world = self.world
-        named = self._named(step.nodes)
+        named = self.named(step.nodes)
         if not named:
             world.run(step.for_s)
             return
@@ -368,12 +373,12 @@ class Play:
             self._faulty_until = max(self._faulty_until, until + step.later_s + REPLAY_SPARE_S)
         elif isinstance(step, lasting.Flip):
             self._faulty_until = max(self._faulty_until, until)
-        self.world.transit.add(self._named(step.source), self._named(step.target), until, step)
+        self.world.transit.add(self.named(step.source), self.named(step.target), until, step)
 
     def _flap(self, step: lasting.Flap) -> None:
         world = self.world
         for _ in range(step.times):
-            named = tuple(p for p in self._named(step.nodes) if p in world.nodes and p not in world.paused)
+            named = tuple(p for p in self.named(step.nodes) if p in world.nodes and p not in world.paused)
             for position in named:
                 (self._cut if step.how == "cut" else self._pause)(position)
             world.run(step.away_s)
@@ -393,7 +398,7 @@ class Play:
             demand_wholeness(world, home=step.home)
 
     def _perform(self, step: definition.Perform) -> None:
-        for position in self._named(step.nodes):
+        for position in self.named(step.nodes):
             jobs = step.jobs * step.spread ** self._chance.random()
             self.world.refit(position, jobs)
             self.world.feed(position, Performance(jobs))
@@ -417,7 +422,7 @@ class Play:
                 world.run(look_s)
         seen = self._metrics.look(whole_s=at - began)
         self._seen.append(seen)
-        allowed = None if step.moved is None else self._named(step.moved)
+        allowed = None if step.moved is None else self.named(step.moved)
         wrong = seen.complaint(step, allowed)
         if wrong is not None:
             raise Violation("expect", world.now, wrong)
@@ -433,6 +438,10 @@ class Play:
         while any(node.phase is Phase.LEAVING for node in world.nodes.values()):
             world.run(LEAVING_S)
         world.run(2 * LEAVING_S)  # the last delayed starts have happened
+
+
+def _refuse(step: Step) -> None:
+    raise NotImplementedError(f"{step}: nothing is carried in this play; see subord/sim/services/scripted.py")
 
 
 def _shown(step: Step) -> str:

@@ -19,6 +19,7 @@ from subord.core.carriage.engine.interface import (
     Opened,
     Role,
     Transmit,
+    Wakeup,
 )
 from subord.core.carriage.engine.ranges import Ranges
 
@@ -139,6 +140,42 @@ def test_lies_count_nowhere() -> None:
     assert (dropped["invented"], dropped["twice"], dropped["not asked"]) == (1, 1, 1)
     stage.run(2.0)
     assert stage.answers[-1].groups == ((b"ok", ALL),)
+
+
+def test_a_node_that_is_late_does_not_act() -> None:
+    """When the node is called, the order has a place, and its time is over."""
+    engine = engine_of()
+    for number in range(bounds.ACTIVE_MAX):
+        engine.handle(Issue(order(tag=b"%016d" % number), 60.0), 0.0)
+    engine.handle(Issue(order(), bounds.SLOT_S + 0.5), 0.0)
+    actions = engine.handle(Wakeup(), 9.0)
+    assert [each for each in actions if isinstance(each, Act)] == []
+    assert [each.tag for each in actions if isinstance(each, Finished)] == [TAG]
+
+
+def test_orders_wait_for_a_place_in_turn() -> None:
+    """Node 2 is stopped, so each order holds its place for a while."""
+    stage = Stage({1: 0, 2: 1, 3: 1})
+    stage.stop(2)
+    for _ in range(bounds.ACTIVE_MAX + 2):
+        stage.issue(1, None)
+    stage.run(0.3)
+    assert len(stage.engines[1]._routing.admission) == bounds.ACTIVE_MAX + 2
+    stage.run(0.5)
+    assert len(stage.answers) == bounds.ACTIVE_MAX
+    stage.run(0.8)
+    assert [dict(each.missing) for each in stage.answers] == [{"silent": Ranges.of([2])}] * (bounds.ACTIVE_MAX + 2)
+    assert stage.engines[1].sizes["admission"] == 0
+
+
+def test_an_order_without_a_place_is_busy() -> None:
+    stage = Stage({1: 0, 2: 1, 3: 1})
+    stage.stop(2)
+    for _ in range(bounds.ACTIVE_MAX):
+        stage.issue(1, None)
+    stage.issue(1, None, left_s=0.4)
+    stage.run(0.5)
+    assert [dict(each.missing) for each in stage.answers] == [{"busy": ALL}]
 
 
 def test_many_orders_leave_nothing() -> None:

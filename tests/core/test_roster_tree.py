@@ -39,6 +39,13 @@ def test_what_the_roster_does_not_list_is_known_from_the_register() -> None:
     assert split_of(tree, (9, 9)) == (False, {}, {"down": "9"})
 
 
+def test_a_lost_root_of_a_young_cluster_is_on_its_way() -> None:
+    """The register does not have it yet."""
+    tree = RosterTree(rested().nodes[1], Register(250, []), lambda: {9})
+    assert str(tree.every()) == "1-7,9"
+    assert split_of(tree, (8, 9))[2] == {"moved": "9", "unknown": "8"}
+
+
 def test_a_node_that_vanished_is_down() -> None:
     world = rested()
     world.kill(7)

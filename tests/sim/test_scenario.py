@@ -12,6 +12,7 @@ from subord.sim.player import Play
 from subord.sim.scenario import definition
 from subord.sim.scenario.definition import Cluster, ScenarioError, folded, read, select
 from subord.sim.scenario.written import write
+from subord.sim.services.scripted import attach
 from subord.sim.violation import Violation
 
 SHIPPED = sorted((Path(__file__).parents[2] / "netns-lab" / "scenarios").glob("*.toml"))
@@ -56,6 +57,37 @@ def test_an_expectation_can_fail(there: str, instead: str, complaint: str) -> No
     assert there in DYING
     with pytest.raises(Violation, match="expect") as caught:
         Play(read(DYING.replace(there, instead))).run()
+    assert complaint in str(caught.value)
+
+
+ORDERS = of(
+    'do = "expect", within_s = 10',
+    'do = "pass", s = 12',
+    'do = "pause", nodes = "3"',
+    'do = "order", nodes = "1,15"',
+    'do = "answered", within_s = 3, missing = "3"',
+)
+
+
+@over(
+    ("there", "instead", "complaint"),
+    [
+        ("3, missing", "3, missing", None),
+        ('missing = "3"', 'causes = ["silent"]', None),
+        ('nodes = "1,15"', 'nodes = "1", times = 60', None),
+        (', missing = "3"', "", "3 is missing in the answer to 1: silent"),
+        ("within_s = 3", "within_s = 0.3", "1 was answered after 0.60 s, at most 0.3 s are allowed"),
+        ('missing = "3"', 'missing = "4", causes = ["busy"]', "3 is missing in the answer to 1: silent"),
+    ],
+)
+def test_answers_are_judged(there: str, instead: str, complaint: str | None) -> None:
+    assert there in ORDERS
+    play = attach(Play(read(ORDERS.replace(there, instead))))
+    if complaint is None:
+        play.run()
+        return
+    with pytest.raises(Violation, match="answered") as caught:
+        play.run()
     assert complaint in str(caught.value)
 
 
@@ -186,4 +218,4 @@ def test_every_seed_is_allowed_in_a_file() -> None:
 def test_the_shipped_scenarios_hold_in_the_simulator(file: Path) -> None:
     script = read(file.read_text())
     assert read(write(script)) == script
-    Play(script).run()
+    attach(Play(script)).run()

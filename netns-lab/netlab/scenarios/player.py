@@ -20,6 +20,7 @@ from netlab.scenarios import bad_input
 from netlab.scenarios.assertions import Assertions, Shortfall
 from netlab.scenarios.faults import FaultInjector
 from netlab.scenarios.node_state import NodeState
+from netlab.scenarios.orders import GivenOrders
 from netlab.scenarios.report import PlayedStep, Result, Seen
 from subord.sim.scenario import definition
 from subord.sim.scenario.definition import Scenario, Step, Way
@@ -51,6 +52,7 @@ class Player:
         self._state = NodeState(self._nodes)
         self._assertions = Assertions(lab, self._state, script.cluster)
         self._faults = FaultInjector(lab, self._state, self._assertions)
+        self._orders = GivenOrders(lab, self._state, script.cluster.network)
         self._timers = sched.scheduler(time.monotonic)
         self._senders: list[NodeCommand] = []
         self._ending = ExitStack()  # of the senders
@@ -59,6 +61,7 @@ class Player:
         """All steps, or those up to the first expectation that fails. Raises LabError when the lab itself fails."""
         script, began = self._script, time.monotonic()
         found = Result(file=file, title=script.title, cluster=script.cluster, seed=script.seed)
+        self._ending.callback(self._orders.close)
         with self._ending:
             for number, step in enumerate(script.steps, 1):
                 at_s = time.monotonic() - began
@@ -212,6 +215,13 @@ class Player:
 
     def _do_pass(self, step: definition.Pass) -> None:
         self._wait(time.monotonic() + step.s)
+
+    def _do_order(self, step: definition.Order) -> None:
+        self._orders.give(step, self._named(step.nodes))
+
+    def _do_answered(self, step: definition.Answered) -> None:
+        allowed = () if step.missing is None else self._named(step.missing)
+        self._say(f"          {self._orders.judge(step, allowed, self._wait)}")
 
     def _do_expect(self, step: definition.Expect) -> Seen:
         moved = None if step.moved is None else self._named(step.moved)

@@ -51,7 +51,7 @@ from subord.core.carriage.engine.ranges import Ranges
 from subord.core.carriage.reports.coverage import widened
 from subord.core.carriage.reports.records import Record
 from subord.core.carriage.reports.reports import Fold, Publish, Reports
-from subord.core.members.register import Register
+from subord.core.members.membership import Membership
 from subord.core.node import Node
 from subord.core.roster_tree import RosterTree
 from subord.core.view import Position
@@ -83,16 +83,18 @@ class OrderDriver:
         node: Node,
         counters: Counters,
         readings: Mapping[str, Reading],
-        register: Register | None = None,
+        membership: Membership | None = None,
     ) -> None:
-        """`readings`: what this node answers, by service; they change nothing and need no agent. `register`: the
-        members that this node remembers."""
+        """`readings`: what this node answers, by service; they change nothing and need no agent. `membership`:
+        the members that this node remembers."""
         self.called: Called
         """Opens a stream for orders to an address."""
         self._node = node
         self._readings = readings
         self._counters = counters
-        self._tree = RosterTree(node, register)
+        self._tree = RosterTree(node)
+        if membership is not None:
+            self._tree = RosterTree(node, membership.register, membership.history.pending)
         self.reports = Reports(self._tree)
         offered = {name: Offered() for name in self._readings}
         self.engine = Engine(self._tree, offered, parts=(self.reports,), now=trio.current_time())

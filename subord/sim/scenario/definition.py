@@ -50,13 +50,14 @@ from subord.sim.scenario.lasting import (
     Settle,
     Twin,
 )
+from subord.sim.scenario.ordering import Answered, Order
 from subord.sim.scenario.selection import NODES_MAX, ScenarioError, Selection, folded, listed
 from subord.sim.scenario.step_types import LIKE, SELECTOR_MAX, Seconds, Selector, Share, StepBase
 
 # Re-exported for users of scenarios:
 __all__ = ["LIKE", "NODES_MAX", "SELECTOR_MAX", "ScenarioError", "Settle", "Twin", "folded"]
 __all__ += ["Flap", "Flip", "Forget", "Image", "Lie", "Link", "Refit", "Release", "Replay", "Restore"]
-__all__ += ["Pose", "Rotate", "Seize", "SetBack"]
+__all__ += ["Answered", "Order", "Pose", "Rotate", "Seize", "SetBack"]
 
 STEPS_MAX = 10_000
 NODES_TIMES_STEPS_MAX = 10_000_000
@@ -294,6 +295,8 @@ Step: TypeAlias = (
     | Dwell
     | Pass
     | Expect
+    | Order
+    | Answered
     | Lasting
 )
 
@@ -432,9 +435,9 @@ def check(scenario: Scenario) -> None:
 
 
 def _check_step(step: Step, selection: Selection, started: bool) -> None:
-    if isinstance(step, Expect | Settle) and not started:
+    if isinstance(step, Expect | Settle | Order) and not started:
         raise ScenarioError("no node is started yet; `start` comes first")
-    for name in ("nodes", "source", "target", "moved"):
+    for name in ("nodes", "source", "target", "moved", "missing"):
         selector = getattr(step, name, None)
         if selector is not None:
             selection.count(selector)

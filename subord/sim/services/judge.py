@@ -25,6 +25,7 @@ SIZES_MAX: Final = {
     "held": 256,
     "direct": 64,
     "queue": 4096,
+    "admission": 256,
     "acting": 256,
     "noting": 16_384,
     "held bytes": 16 << 20,

@@ -110,7 +110,12 @@ class Orders(Carried):
             return
         now = self._world.clock(position)
         over = [(tag, until - self._world.now) for tag, until in self._disks.get(position, {}).items()]
-        tree = RosterTree(self._world.nodes[position])
+        node, members = self._world.nodes[position], self._world.members
+        if members is None:
+            tree = RosterTree(node)
+        else:
+            of_node = members.of[position]
+            tree = RosterTree(node, of_node.register, of_node.history.pending)
         parts = [each.part_of(position, tree) for each in self.sides]
         self.engines[position] = Engine(tree, SERVICES, over=over, parts=parts, now=now)
         self._wake_at[position] = inf

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from subord.core.carriage.engine import bounds
-from subord.core.carriage.engine.causes import NO_JOURNAL, NOT_OFFERED
+from subord.core.carriage.engine.causes import EXPIRED, NO_JOURNAL, NOT_OFFERED
 from subord.core.carriage.engine.frames import Order, Tag
 from subord.core.carriage.engine.interface import Act, Action, Note, Outcome, Services
 from subord.core.carriage.engine.tags import Step, Tags
@@ -35,6 +35,9 @@ class Acting:
         service = self._services.get(order.service)
         if service is None:
             self._tell(task, Outcome(cause=NOT_OFFERED))
+            return
+        if now >= task.until:  # this node is late
+            self._tell(task, Outcome(cause=EXPIRED))
             return
         step, outcome = self.tags.begin(order.tag, task.until, has_effects=service.has_effects)
         if step is Step.TELL:

@@ -19,6 +19,7 @@ from subord.core.carriage.engine.frames import Ask, Check, Resolved, Told
 from subord.core.carriage.engine.interface import Opened, Role
 from subord.core.carriage.engine.links import Links, LinkState
 from subord.core.carriage.engine.ranges import NONE, Ranges
+from subord.core.carriage.engine.slowness import Slowness
 from subord.core.carriage.engine.tasks import Pending, Stage, Task
 from subord.core.carriage.engine.tree import Tree
 from subord.core.view import Position
@@ -38,6 +39,7 @@ class Asking:
         """For a place among the direct streams."""
         self.direct = 0
         self.touched: dict[Task, None] = {}
+        self.slowness = Slowness()
         self._tree = tree
         self._links = links
         self._due = due
@@ -87,7 +89,7 @@ class Asking:
             self._links.call(link, body)
         else:
             self._links.send(link, body)
-        self._due.plan(pending, "look_at", now + link.ack_s)
+        self._due.plan(pending, "look_at", now + self.slowness.ack_s(link.ack_s, pending.peer, now))
         return True
 
     def _call(self, pending: Pending, now: float) -> None:
@@ -135,7 +137,9 @@ class Asking:
         assert pending.link is not None
         if not pending.is_heard:
             pending.link.measure(now - pending.asked_at)
+            self.slowness.note(now - pending.asked_at, now)
         pending.is_heard = pending.is_known = True
+        self.slowness.settle(pending.number)
         if pending.is_open:
             pending.stage = Stage.ASKED
             self._due.plan(pending, "look_at", now + pending.pause_s)
@@ -157,6 +161,7 @@ class Asking:
     def on_told(self, pending: Pending, told: Told, now: float) -> None:
         """Results of targets, and causes of others."""
         pending.is_heard = pending.is_known = True
+        self.slowness.settle(pending.number)
         task = pending.task
         for result, flat in told.groups:
             nodes = self._counted(pending, Ranges.unflat(flat))
@@ -220,8 +225,12 @@ class Asking:
             self._links.send(link, Check(pending.number))
             pending.is_heard, pending.asked_at = False, now
             pending.pause_s = min(2 * pending.pause_s, bounds.CHECK_S_MAX)
-            self._due.plan(pending, "look_at", now + link.ack_s)
-        elif pending.stage is Stage.DOUBTED:
+        is_doubted = pending.stage is Stage.DOUBTED
+        slowness, peer = self.slowness, pending.peer
+        pause_s = slowness.give_up_s(peer, now) if is_doubted else slowness.ack_s(link.ack_s, peer, now)
+        if pending.asked_at + pause_s > now:
+            self._due.plan(pending, "look_at", pending.asked_at + pause_s)
+        elif is_doubted:
             self._end(pending)
             self._release(pending, now)
         else:
@@ -232,7 +241,10 @@ class Asking:
         pending.stage = Stage.DOUBTED
         is_target = pending.peer in self._rest(pending)
         if is_target and not pending.climbs:
-            self._due.plan(pending, "look_at", max(now, pending.asked_at + bounds.GIVE_UP_S))
+            self.slowness.doubt(pending.number, pending.peer)
+            self._due.plan(
+                pending, "look_at", max(now, pending.asked_at + self.slowness.give_up_s(pending.peer, now))
+            )
         else:
             self._end(pending)
             self._release(pending, now)
@@ -283,6 +295,7 @@ class Asking:
     def _end(self, pending: Pending) -> None:
         """Nothing is waited for any more."""
         pending.stage = Stage.OVER
+        self.slowness.settle(pending.number)
         self._due.plan(pending, "look_at", inf)
 
     def _release(self, pending: Pending, now: float) -> None:

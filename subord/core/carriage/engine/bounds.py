@@ -28,6 +28,8 @@ ORDERS_MAX: Final = 256
 """Orders that a node holds at once, its own and those that pass."""
 ORDERS_OF_ONE_MAX: Final = 64
 """Of them of one issuer."""
+ACTIVE_MAX: Final = 16
+"""Orders that a node gives or distributes at once; others wait."""
 PASSED_MAX: Final = 128
 """Nodes that an order climbs through; it does not climb in a circle."""
 OPEN_MAX: Final = 4_096
@@ -54,7 +56,7 @@ MARGIN_S: Final = 0.05
 MARGIN_ROUND_TRIPS_S_MAX: Final = 0.25
 """A hop keeps MARGIN_S, and two round trips of the edge, of the time left; the round trip of an idle edge may be an
 old one, so it counts up to a bound."""
-ACK_S_MIN: Final = 0.15
+ACK_S_MIN: Final = 0.25
 ACK_ROUND_TRIPS: Final = 4
 """Without acknowledgement for so many round trips, at least ACK_S_MIN, a node counts as hung; its branch is asked
 directly."""
@@ -63,6 +65,15 @@ DIRECT_ACK_ROUND_TRIPS: Final = 10
 """The same over a stream of its own, which must open first."""
 GIVE_UP_S: Final = 0.6
 """A hung node is missing after this, if all others have answered."""
+GIVE_UP_S_MAX: Final = 3.0
+SLOW_HALF_S: Final = 3.0
+SLOW_S_MAX: Final = 0.75
+SLOW_ACKS: Final = 2.0
+SLOW_GIVE_UPS: Final = 4.0
+"""After late acknowledgements, or late calls of this node, ACK_S_MIN and GIVE_UP_S grow to so many times the longest
+of these delays, which halves each SLOW_HALF_S. With other peers in doubt both are multiplied, up to GIVE_UP_S_MAX."""
+SLOT_S: Final = 2.0
+"""For so long an order counts among ACTIVE_MAX: what still runs then costs its nodes no messages."""
 CHECK_S: Final = 0.5
 CHECK_S_MAX: Final = 5.0
 """Until the first look whether a node still works at an order; each further pause is twice the last, up to this."""
@@ -75,6 +86,8 @@ LOOKS_MAX: Final = 24
 ATTEMPTS_MAX: Final = 32
 """Looks of the coordinator for targets that move, and of the issuer for a coordinator; each pause doubles.
 Looks begin anew with further such targets, until there were ATTEMPTS_MAX attempts."""
+STAND_IN_ATTEMPT: Final = 2
+"""From this attempt on the highest node that is reached asks its own branch."""
 SETTLE_S: Final = 2.0
 """A target that is not found is looked for until the roster has been quiet for this long, and no longer than this."""
 ROUND_TRIP_S: Final = 0.001

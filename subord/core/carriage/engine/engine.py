@@ -57,7 +57,7 @@ from subord.core.carriage.engine.tasks import Asker, Pending, Task
 from subord.core.carriage.engine.tree import Tree
 from subord.core.view import Position
 
-TIMES_OF_TASK = ("until", "flush_at", "look_at")
+TIMES_OF_TASK = ("until", "flush_at", "look_at", "slot_until")
 
 
 class Engine:
@@ -105,6 +105,7 @@ class Engine:
             "held": sum(len(each.held) for each in self._links.of.values()),
             "direct": self._asking.direct,
             "queue": len(self._asking.queue),
+            "admission": len(self._routing.admission),
             "acting": len(self._acting.waiting),
             "noting": len(self._acting.noting),
             "held bytes": self._room.held,
@@ -143,7 +144,8 @@ class Engine:
                 assert_never(event)
 
     def _wake(self, now: float) -> None:
-        """Do what is due."""
+        """Do what is due. What comes late may wait behind other input of this node, so it may not be overdue."""
+        self._asking.slowness.note(now - self._due.deadline, now)
         self._acting.expire(now)
         while (due := self._due.take(now)) is not None:
             owner, name = due
@@ -157,6 +159,8 @@ class Engine:
                 self._finish(owner, now)
             elif name == "flush_at":
                 self._flush(owner, now)
+            elif name == "slot_until":
+                self._routing.leave(owner, now)
             else:
                 self._routing.look(owner, now)
                 self._touch(owner)
@@ -348,6 +352,9 @@ class Engine:
 
     def _finish(self, task: Task, now: float) -> None:
         """Answer for all targets: those without result get a cause."""
+        if task.is_queued:
+            task.lacks = BUSY
+            task.miss(task.unexplained, BUSY)
         self._explain(task)
         if task.asker is None:
             if task.is_every and (task.lacks or not task.is_resolved):
@@ -376,6 +383,7 @@ class Engine:
         self._acting.forget(task)
         self._asking.forget(task, now)
         self._tasks.pop(task, None)
+        self._routing.leave(task, now)
 
 
 def _fits(order: Order) -> bool:

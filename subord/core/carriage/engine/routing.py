@@ -13,8 +13,9 @@ from math import inf
 
 from subord.core.carriage.engine import bounds
 from subord.core.carriage.engine.acting import Acting
+from subord.core.carriage.engine.admission import Admission
 from subord.core.carriage.engine.asking import Asking
-from subord.core.carriage.engine.causes import DOWN, LEFT, MOVED, NO_COORDINATOR, SILENT, UNKNOWN
+from subord.core.carriage.engine.causes import BUSY, DOWN, LEFT, MOVED, NO_COORDINATOR, SILENT, UNKNOWN
 from subord.core.carriage.engine.due import Due
 from subord.core.carriage.engine.ranges import NONE, Ranges
 from subord.core.carriage.engine.tasks import Task
@@ -23,6 +24,8 @@ from subord.core.view import Position
 
 MAY_MOVE = (SILENT, DOWN, MOVED, UNKNOWN, LEFT)
 """Causes of targets that may be found elsewhere."""
+MAY_CLIMB = (NO_COORDINATOR, BUSY)
+"""What the issuer may lack a coordinator for, and so climbs again."""
 
 
 class Routing:
@@ -33,6 +36,7 @@ class Routing:
         self._asking = asking
         self._acting = acting
         self._due = due
+        self.admission = Admission(due)
         self.pass_targets: Callable[[Task, Ranges], None] = lambda _task, _targets: None
         """Tells the asker the targets of an order for all members; engine.py sets it."""
         asking.climb = self.climb
@@ -41,6 +45,8 @@ class Routing:
         """A new task, or another attempt of the issuer."""
         task.routed_at = now
         task.lacks = ""
+        if task.asker is None and not self.admission.enter(task, now):
+            return
         if not task.climbs:
             self._distribute(task, self._tree.split(task.remaining), now)
             return
@@ -54,7 +60,17 @@ class Routing:
             self.climb(task, task.remaining, NO_COORDINATOR, now)
             return
         task.coordinates = True
-        self._distribute(task, split, now)
+        if not split.below or self.admission.enter(task, now):
+            self._distribute(task, split, now)
+
+    def leave(self, task: Task, now: float) -> None:
+        """The task is over or has had its time; orders that wait have its place."""
+        self.admission.leave(task)
+        while (following := self.admission.following(now)) is not None:
+            if following.coordinates:
+                self._distribute(following, self._tree.split(following.remaining), now)
+            else:
+                self.start(following, now)
 
     def _distribute(self, task: Task, split: Split, now: float) -> None:
         """Ask the subordinates for their parts, and act here if the node is a target."""
@@ -82,8 +98,14 @@ class Routing:
         self._asking.ask(task, above, part, now, climbs=True, direct=above != self._tree.leader)
 
     def _stand_in(self, task: Task, part: Ranges, cause: str, now: float) -> None:
-        """No coordinator can be reached: ask the nodes of the own branch, and say that there may be others."""
+        """No coordinator can be reached: ask the nodes of the own branch, and say that there may be others.
+
+        The first attempts do not: a node above that is busy may acknowledge the next one, and then this work is lost.
+        """
         task.lacks = cause
+        if cause == NO_COORDINATOR and task.attempt < bounds.STAND_IN_ATTEMPT:
+            task.miss(part, cause)
+            return
         if task.is_every:
             self.pass_targets(task, task.widen(self._tree.every()))
             part = task.remaining
@@ -111,7 +133,7 @@ class Routing:
             task.looks, task.wait_until = 0, now + bounds.SETTLE_S
         task.movable = len(movable)
         is_done = task.look_at < inf or task.looks >= bounds.LOOKS_MAX
-        if not is_done and (task.lacks == NO_COORDINATOR or movable):
+        if not is_done and (task.lacks in MAY_CLIMB or movable):
             pause_s = min(bounds.LOOK_S * 2**task.looks, bounds.LOOK_S_MAX)
             self._due.plan(task, "look_at", now + pause_s)
 
@@ -120,7 +142,7 @@ class Routing:
         task.looks += 1
         if task.coordinates:
             self._look_for_targets(task, now)
-        elif task.lacks == NO_COORDINATOR and not task.is_waiting and task.attempt < bounds.ATTEMPTS_MAX:
+        elif task.lacks in MAY_CLIMB and not task.is_waiting and task.attempt < bounds.ATTEMPTS_MAX:
             task.attempt += 1
             task.tried.clear()
             self.start(task, now)
@@ -154,10 +176,12 @@ class Routing:
 
     def waits(self, task: Task, now: float) -> bool:
         """Whether a task without open questions may still find some of its targets."""
+        if task.is_queued:
+            return True
         if task.look_at == inf:
             return False
         if not task.coordinates:
-            return task.lacks == NO_COORDINATOR
+            return task.lacks in MAY_CLIMB
         movable = self._movable(task)
         split = self._tree.split(movable)
         if any(self._moved(task, via, nodes) for via, nodes in split.below.items()):

@@ -77,6 +77,9 @@ class Task:
         """Targets without result that may be elsewhere, at the last count."""
         self.wait_until = began_at
         """Until when targets that the roster does not show are waited for."""
+        self.is_queued = False
+        """Whether it waits for a place of the coordinator (admission.py)."""
+        self.slot_until = inf
         self.is_over = False
 
     def widen(self, nodes: Ranges) -> Ranges:

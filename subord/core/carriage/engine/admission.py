@@ -1,0 +1,58 @@
+"""Which orders an issuer gives, and a coordinator distributes, now, and which wait for a place.
+
+Inputs are orders that begin and end, and times; output is the order that begins next. Without this, very many orders
+at once would each take so much longer that none is answered in time. Invariants: at most ACTIVE_MAX orders hold a
+place, each for SLOT_S at most; places go in the order of arrival.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+
+from subord.core.carriage.engine import bounds
+from subord.core.carriage.engine.due import Due
+from subord.core.carriage.engine.tasks import Task
+
+
+class Admission:
+    """The places of one node."""
+
+    def __init__(self, due: Due) -> None:
+        self._due = due
+        self._holders: dict[Task, None] = {}
+        self._queue: deque[Task] = deque()
+
+    def __len__(self) -> int:
+        """Entries, for the bound of tables."""
+        return len(self._holders) + len(self._queue)
+
+    def enter(self, task: Task, now: float) -> bool:
+        """Whether the order may begin now; else it waits, and `following` returns it later."""
+        if task in self._holders:
+            return True
+        if len(self._holders) < bounds.ACTIVE_MAX:
+            self._hold(task, now)
+            return True
+        task.is_queued = True
+        self._queue.append(task)
+        return False
+
+    def _hold(self, task: Task, now: float) -> None:
+        task.is_queued = False
+        self._holders[task] = None
+        self._due.plan(task, "slot_until", now + bounds.SLOT_S)
+
+    def leave(self, task: Task) -> None:
+        """The order is over, or has held its place for SLOT_S."""
+        self._holders.pop(task, None)
+        if task.is_queued:
+            task.is_queued = False
+            self._queue.remove(task)
+
+    def following(self, now: float) -> Task | None:
+        """The next order that has a place now; None: there is no such order."""
+        if not self._queue or len(self._holders) >= bounds.ACTIVE_MAX:
+            return None
+        task = self._queue.popleft()
+        self._hold(task, now)
+        return task
