@@ -82,8 +82,7 @@ from subord.runtime.systemd import Systemd
 from subord.sealing.incarnation import next_life
 from subord.sealing.keys import Keyring, KeyringError
 from subord.sealing.sealer import Sealer
-from subord.services.folds import publish_forever
-from subord.services.serving import publishings, readings, service_app
+from subord.services.serving import publish_all, readings, service_app
 
 logger = logging.getLogger("subord")
 
@@ -222,8 +221,7 @@ class Daemon:
             nursery.start_soon(self.log.report_due_forever)
             nursery.start_soon(self._driver.run)
             nursery.start_soon(self.orders.run)
-            for name, publishing in publishings().items():
-                nursery.start_soon(publish_forever, self, name, publishing)
+            publish_all(self, nursery)
             if remembered is not None:
                 self._driver.feed(Known(remembered.peers, remembered.leader, remembered.led, remembered.standing))
             self._seeds.replace(self.config.node.seeds)
@@ -303,9 +301,8 @@ class Daemon:
 
     def _sizes(self, sealer: Sealer | None) -> dict[str, int]:
         """The entries of every table outside the core that can grow; core/snapshots.py has the others."""
-        sealing = {} if sealer is None else sealer.sizes()
-        secured = {**sealing, **self.gate.sizes(), **self._effects.sizes(), **self.orders.sizes()}
-        shown = {"problems": len(self.counters.problems), "names": len(self.resolved_names)}
+        secured = {**(sealer.sizes() if sealer else {}), **self.gate.sizes(), **self._effects.sizes()}
+        shown = {"problems": len(self.counters.problems), "names": len(self.resolved_names), **self.orders.sizes()}
         membership = {**self.tracker.membership.sizes(), "identities": len(self.peers)}
         return {**self._driver.sizes(), **membership, **secured, **shown}
 

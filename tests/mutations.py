@@ -492,7 +492,7 @@ MUTATIONS = (
     Mutation(
         "tags-count-in-vain",
         "A node acts again on a tag that it has acted on.",
-        "core/carriage/engine/tags.py",
+        "core/carriage/engine/acting/tags.py",
         "if entry is None:\n            if len",
         "if entry is None or entry.outcome is not None:\n            if len",
         services=True,
@@ -500,7 +500,7 @@ MUTATIONS = (
     Mutation(
         "tags-are-not-noted",
         "A node acts with effects before the tag is on its disk.",
-        "core/carriage/engine/acting.py",
+        "core/carriage/engine/acting/acting.py",
         "if service.has_effects:",
         "if False:",
         services=True,
@@ -508,7 +508,7 @@ MUTATIONS = (
     Mutation(
         "noted-tags-are-forgotten",
         "A node does not read which tags its earlier lives have noted.",
-        "core/carriage/engine/tags.py",
+        "core/carriage/engine/acting/tags.py",
         "for tag, keep_s in over:",
         "for tag, keep_s in ():",
         services=True,

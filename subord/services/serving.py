@@ -25,7 +25,7 @@ from subord.core.carriage.engine.ranges import Ranges
 from subord.runtime.orders.driver import Reading
 from subord.services import NAMES
 from subord.services.contract import Answered, Publishing, ReportService, Service
-from subord.services.folds import fold_coverage, fold_in, fold_reading, root_of
+from subord.services.folds import fold_coverage, fold_in, fold_reading, publish_forever, root_of
 
 Form = TypeVar("Form", bound=CoverageDocument)
 NAMED_MAX: Final = 512
@@ -53,6 +53,12 @@ def publishings() -> dict[str, Publishing]:
     """The reports of the registered services."""
     found = {name: service(name) for name in NAMES}
     return {name: each.publishing for name, each in found.items() if isinstance(each, ReportService)}
+
+
+def publish_all(node: NodeApi, nursery: trio.Nursery) -> None:
+    """Publish every report of the registered services until cancelled."""
+    for name, publishing in publishings().items():
+        nursery.start_soon(publish_forever, node, name, publishing)
 
 
 def service_app(node: NodeApi) -> App:

@@ -1,6 +1,6 @@
 """A fold as the result of an order: what a node answers when it is asked for its branch.
 
-Invariant: the bytes fit a result of an order (engine/bounds.py); an age is a duration.
+Invariant: the bytes fit a result of an order (RESULT_BYTES_MAX); an age is a duration.
 """
 
 from __future__ import annotations
