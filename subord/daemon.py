@@ -86,7 +86,7 @@ from subord.runtime.systemd import Systemd
 from subord.sealing.incarnation import next_life
 from subord.sealing.keys import Keyring, KeyringError
 from subord.sealing.sealer import Sealer
-from subord.services.serving import readings, service_app
+from subord.services.serving import publish_all, readings, service_app
 
 logger = logging.getLogger("subord")
 
@@ -224,9 +224,7 @@ class Daemon:
             nursery.start_soon(self._reload_forever)
             nursery.start_soon(self.log.report_due_forever)
             nursery.start_soon(self._driver.run)
-            nursery.start_soon(self.orders.run)
-            for each in (self.ledger, self.blobs):
-                nursery.start_soon(each.run)
+            self._start_carriage(nursery)
             if remembered is not None:
                 self._driver.feed(Known(remembered.peers, remembered.leader, remembered.led, remembered.standing))
             self._seeds.replace(self.config.node.seeds)
@@ -284,6 +282,12 @@ class Daemon:
         carried: list[Carried] = [self.ledger, self.blobs]
         return OrderDriver(node, self.counters, readings(self), self.tracker.membership, parts=carried)
 
+    def _start_carriage(self, nursery: trio.Nursery) -> None:
+        """Orders, and what rides on their links."""
+        for each in (self.orders, self.ledger, self.blobs):
+            nursery.start_soon(each.run)
+        publish_all(self, nursery)
+
     def _make_streams(self, driver: Driver, sealer: Sealer | None) -> Streams:
         return Streams(
             self.address,
@@ -315,9 +319,8 @@ class Daemon:
 
     def _sizes(self, sealer: Sealer | None) -> dict[str, int]:
         """The entries of every table outside the core that can grow; core/snapshots.py has the others."""
-        sealing = {} if sealer is None else sealer.sizes()
-        secured = {**sealing, **self.gate.sizes(), **self._effects.sizes(), **self.orders.sizes()}
-        shown = {"problems": len(self.counters.problems), "names": len(self.resolved_names)}
+        secured = {**(sealer.sizes() if sealer else {}), **self.gate.sizes(), **self._effects.sizes()}
+        shown = {"problems": len(self.counters.problems), "names": len(self.resolved_names), **self.orders.sizes()}
         membership = {**self.tracker.membership.sizes(), "identities": len(self.peers)}
         return {**self._driver.sizes(), **membership, **secured, **shown}
 

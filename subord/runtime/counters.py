@@ -39,6 +39,7 @@ class Counters:
         self.bytes_sent: Counter[str] = Counter()  # UDP payload bytes by message type
         self.bytes_received: Counter[str] = Counter()
         self.dropped: Counter[str] = Counter()  # dropped input by reason, e.g. "malformed"
+        self.reports_sent = self.reports_received = 0  # along edges
         self.orders_accepted: Counter[str] = Counter()  # orders of operators by power, e.g. "keys"
         self.orders_refused: Counter[str] = Counter()  # by reason, a word of core/carriage/verdicts.py
         self.send_errors: Counter[str] = Counter()  # by errno name, e.g. "EHOSTUNREACH"

@@ -24,22 +24,41 @@ from subord.core.carriage.engine.interface import Answer
 from subord.core.carriage.engine.ranges import Ranges
 from subord.runtime.orders.driver import Reading
 from subord.services import NAMES
-from subord.services.contract import Answered, Service
+from subord.services.contract import Answered, Publishing, ReportService, Service
+from subord.services.folds import fold_coverage, fold_in, fold_reading, publish_forever, root_of
 
 Form = TypeVar("Form", bound=CoverageDocument)
 NAMED_MAX: Final = 512
 """Addresses of one cause; `count` counts all."""
 
 
-def service(name: str) -> Service:
+def service(name: str) -> Service | ReportService:
     """A registered service."""
-    found: Service = importlib.import_module(f"subord.services.{name}.core").SERVICE
+    found: Service | ReportService = importlib.import_module(f"subord.services.{name}.core").SERVICE
     return found
 
 
 def readings(node: NodeApi) -> dict[str, Reading]:
     """What this node answers to orders, by service."""
-    return {name: partial(service(name).answer, node) for name in NAMES}
+    return {name: _reading(node, name, service(name)) for name in NAMES}
+
+
+def _reading(node: NodeApi, name: str, wanted: Service | ReportService) -> Reading:
+    if isinstance(wanted, ReportService):
+        return fold_reading(node, name)
+    return partial(wanted.answer, node)
+
+
+def publishings() -> dict[str, Publishing]:
+    """The reports of the registered services."""
+    found = {name: service(name) for name in NAMES}
+    return {name: each.publishing for name, each in found.items() if isinstance(each, ReportService)}
+
+
+def publish_all(node: NodeApi, nursery: trio.Nursery) -> None:
+    """Publish every report of the registered services until cancelled."""
+    for name, publishing in publishings().items():
+        nursery.start_soon(publish_forever, node, name, publishing)
 
 
 def service_app(node: NodeApi) -> App:
@@ -50,6 +69,8 @@ def service_app(node: NodeApi) -> App:
 async def _give(node: NodeApi, name: str, query: Query) -> Response:
     """Give an order, and answer with the document of the service."""
     wanted = service(name)
+    if isinstance(wanted, ReportService):
+        return await _give_fold(node, name, wanted, query)
     try:
         targets = targets_of(query.get("nodes"), node.settings.network.size)
         payload = wanted.payload(query.get("payload", ""))
@@ -59,6 +80,16 @@ async def _give(node: NodeApi, name: str, query: Query) -> Response:
     answer = await node.orders.order(name, payload, targets, budget_s(query))
     after_s = trio.current_time() - began
     return document(wanted.document(Answered(node, answer, after_s, coverage(node, answer, after_s))))
+
+
+async def _give_fold(node: NodeApi, name: str, wanted: ReportService, query: Query) -> Response:
+    """Ask the root for the fold; without its answer the document covers the root alone."""
+    began = trio.current_time()
+    answer = await node.orders.order(name, b"", root_of(node), budget_s(query))
+    after_s = trio.current_time() - began
+    fold = fold_in(answer.groups)
+    covered = coverage(node, answer, after_s) if fold is None else fold_coverage(node, fold)
+    return document(wanted.document(Answered(node, answer, after_s, covered, fold)))
 
 
 def targets_of(text: str | None, size: int) -> Ranges | None:

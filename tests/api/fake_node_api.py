@@ -20,6 +20,10 @@ from subord.core.carriage.documents import Documents
 from subord.core.carriage.engine.causes import DOWN, SILENT, UNKNOWN
 from subord.core.carriage.engine.interface import Answer
 from subord.core.carriage.engine.ranges import Ranges
+from subord.core.carriage.reports.answer import encode_fold
+from subord.core.carriage.reports.coverage import Coverage
+from subord.core.carriage.reports.records import Record
+from subord.core.carriage.reports.reports import Fold
 from subord.core.identity.pins import Pins
 from subord.core.members.membership import Judged, Membership
 from subord.core.members.register import Register
@@ -181,6 +185,17 @@ class FakeOrders:
     def __init__(self, node: FakeNode) -> None:
         self._node = node
         self.given: list[tuple[str, Ranges | None, float]] = []
+        self.folds: dict[str, Fold] = {}
+        self.published: list[tuple[str, Record, float]] = []
+
+    def publish(self, service: str, record: Record, interval_s: float) -> None:
+        self.published.append((service, record, interval_s))
+
+    def folded(self, service: str) -> Fold:
+        return self.folds.get(service, Fold({}, Coverage(1, 0), 0.0))
+
+    def report_services(self) -> list[str]:
+        return list(self.folds)
 
     async def order(self, service: str, _: bytes, targets: Ranges | None, left_s: float) -> Answer:
         self.given.append((service, targets, left_s))
@@ -193,6 +208,8 @@ class FakeOrders:
         for each in wanted:
             if each in causes:
                 missing[causes[each]].append(each)
+            elif service in self.folds:
+                told[encode_fold(self.folds[service])].append(each)
             else:
                 told[msgspec.msgpack.encode(Pong(len(world.path(each)), 9 if world.path(each) else 0))].append(each)
         return Answer(

@@ -49,6 +49,9 @@ from subord.core.carriage.engine.interface import (
 from subord.core.carriage.engine.lanes import lane_of
 from subord.core.carriage.engine.parts import Part
 from subord.core.carriage.engine.ranges import Ranges
+from subord.core.carriage.reports.coverage import widened
+from subord.core.carriage.reports.records import Record
+from subord.core.carriage.reports.reports import Fold, Publish, Reports
 from subord.core.members.membership import Membership
 from subord.core.node import Node
 from subord.core.roster_tree import RosterTree
@@ -102,11 +105,12 @@ class OrderDriver:
         self._node = node
         self._readings = readings
         self._counters = counters
-        tree = RosterTree(node)
+        self._tree = RosterTree(node)
         if membership is not None:
-            tree = RosterTree(node, membership.register, membership.history.pending)
-        carried, offered = [each.part_of(tree) for each in parts], {name: Offered() for name in self._readings}
-        self.engine = Engine(tree, offered, parts=carried, now=trio.current_time())
+            self._tree = RosterTree(node, membership.register, membership.history.pending)
+        self.reports = Reports(self._tree)
+        carried, offered = [each.part_of(self._tree) for each in parts], {name: Offered() for name in self._readings}
+        self.engine = Engine(self._tree, offered, parts=(self.reports, *carried), now=trio.current_time())
         self._timer = trio.CancelScope(deadline=inf)
         self._links: dict[Link, OrderLink] = {}
         self._calls: dict[Link, trio.CancelScope] = {}
@@ -141,6 +145,7 @@ class OrderDriver:
         for word, times in self.engine.parts.dropped.items():
             self._counters.dropped[word.replace(" ", "_")] += times
         self.engine.parts.forget_dropped()
+        self._counters.reports_sent, self._counters.reports_received = self.reports.sent, self.reports.received
 
     def sizes(self) -> dict[str, int]:
         """Entries by table."""
@@ -188,6 +193,23 @@ class OrderDriver:
                 logger.exception("the service %s failed", action.order.service)
                 self._counters.dropped["service_failed"] += 1
         self.feed(Acted(action.order.tag, outcome))
+
+    # -- reports -------------------------------------------------------------------------------------------
+
+    def publish(self, service: str, record: Record, interval_s: float) -> None:
+        """The record of this node for a report."""
+        self.feed(Publish(service, record, interval_s))
+
+    def folded(self, service: str) -> Fold:
+        """What this node knows of its branch; the root knows also which members are not in the tree."""
+        found = self.reports.folded(service, trio.current_time())
+        if not self._tree.is_root:
+            return found
+        absent = self._tree.split(self._tree.every()).absent
+        return found._replace(coverage=widened(found.coverage, absent))
+
+    def report_services(self) -> list[str]:
+        return self.reports.services()
 
     # -- orders of this node -------------------------------------------------------------------------------
 

@@ -73,7 +73,7 @@ class Side(Protocol):
         """Another host, with an empty disk, has the address from now on."""
 
     def carry_out(self, position: Position, engine: Engine, action: Any) -> None: ...
-    def handled(self, position: Position, engine: Engine) -> None:
+    def handled(self, position: Position, engine: Engine, /) -> None:
         """An event is over; check bounds."""
 
 
@@ -156,6 +156,10 @@ class Orders(Carried):
         self._pipes.join(*ends)
         for end, role in zip(ends, (Role.LEADER, Role.SUBORDINATE), strict=True):
             self._tell_opened(end, role)
+
+    def has_edge(self, position: Position, leader: Position) -> bool:
+        """Whether the stream to the leader is open; after many ends a process waits long before the next."""
+        return (position, leader) in self._edges
 
     def measure(self) -> None:
         """The kernels measure all edges again, as each digest on an idle edge lets them."""

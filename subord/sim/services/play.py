@@ -23,6 +23,7 @@ from subord.sim.services.judge import Judge
 from subord.sim.services.ledger import LedgerSide
 from subord.sim.services.lies import Liar
 from subord.sim.services.orders import Orders
+from subord.sim.services.reports import ReportDraw, ReportSide
 from subord.sim.services.truth import READ
 from subord.sim.violation import Violation
 
@@ -32,6 +33,8 @@ SETTLED_S_MAX: Final = 1.0
 HUNG_S_MAX: Final = 3.0
 AHEAD_S: Final = (0.0, 0.0, 0.0003, 0.0006, 0.001)  # by which an order is ahead of the stop of a node
 STORED_S_MAX: Final = 150.0  # the longest pause between two trials, twice
+AFTER_STOP_S: Final = 15.0  # a stopped node continues, and all streams open again
+AFTER_DEATH_S: Final = 5.0
 OVER_S: Final = 13.0  # the longest order
 LONG_S: Final = 2000.0  # tags are kept no longer
 OLDER: Final = "older release"
@@ -53,6 +56,9 @@ class OrderPlay:
         self.orders.act_s = lambda tag: self._act_s.get(tag, 0.0)
         self.world.carried = self.orders
         self._left = ORDERS_MAX
+        self.reports = ReportSide(self.world, ReportDraw(script.seed, self.play.positions), self.orders.feed)
+        self.reports.engine_of, self.reports.has_edge = self.orders.engines.get, self.orders.has_edge
+        self.orders.sides.append(self.reports)
         self._begin_ledger(script.seed)
 
     def _begin_ledger(self, seed: int) -> None:
@@ -76,7 +82,9 @@ class OrderPlay:
         self.orders.measure()
         self.world.run(1.0)
         self._demand_whole()
+        self._demand_sum("in a settled tree")
         self._demand_bypass()
+        self._demand_sum_after_death()
         self._demand_stored()
         self._demand_over()
         return played
@@ -189,6 +197,26 @@ class OrderPlay:
             self.world.run(1.0)
         if waiting:
             raise Violation("C8", self.world.now, f"records of {waiting} reach no sink")
+
+    def _demand_sum(self, when: str) -> None:
+        """C7: each root has the direct sum."""
+        if self.world.unjudged:
+            return
+        for text in self.reports.wrong():
+            raise Violation("C7", self.world.now, f"{when}: {text}")
+
+    def _demand_sum_after_death(self) -> None:
+        """C7: when a node without subordinates dies, the sum is right again soon."""
+        world = self.world
+        leaves = sorted(set(world.nodes) - {world.leader_of(each) for each in world.nodes})
+        if world.unjudged or len(leaves) < 2 or not self.reports.is_reporting:
+            return
+        world.run(AFTER_STOP_S)
+        dead = self.draw.chance.choice(leaves)
+        self.play.say(f"{dead} is killed")
+        world.kill(dead)
+        world.run(AFTER_DEATH_S)
+        self._demand_sum(f"{AFTER_DEATH_S} s after the death of {dead}")
 
     def _demand_over(self) -> None:
         """C2 and C4: after all deadlines nothing is left."""

@@ -7,6 +7,7 @@ from subord.core.carriage.engine.interface import Act, Action, Answer, CallDirec
 from subord.core.carriage.engine.lanes import lane_of
 from subord.core.carriage.engine.ranges import Ranges
 from subord.core.carriage.ledger import bodies as ledger
+from subord.core.carriage.reports.frames import Report, decode_report
 
 Flat = tuple[int, ...]
 
@@ -35,6 +36,8 @@ def of_data(data: bytes) -> str:
     lane = lane_of(data)
     if lane is Lane.LEDGER:
         return of_record_body(ledger.decode(open_envelope(data).body))
+    if lane is Lane.REPORT:
+        return of_report(decode_report(open_envelope(data).body))
     return of_body(decode(data).body)
 
 
@@ -49,6 +52,12 @@ def of_record_body(body: ledger.Body) -> str:
             return f"stored {body.key.first}-{last} of {body.key.origin}"
         case ledger.Sinks():
             return f"sinks {' '.join(map(str, body.positions)) or 'none'}"
+
+
+def of_report(report: Report) -> str:
+    """What a subordinate says of its branch."""
+    missing = "".join(f", {each.count} {each.cause}: {each.nodes}" for each in report.missing)
+    return f"report {report.service}: of {report.told}, up to {report.age_ms} ms old{missing}"
 
 
 def of_answer(answer: Answer) -> str:

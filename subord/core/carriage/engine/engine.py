@@ -12,7 +12,8 @@ from math import inf
 from typing import assert_never
 
 from subord.core.carriage.engine import bounds
-from subord.core.carriage.engine.acting import Acting
+from subord.core.carriage.engine.acting.acting import Acting
+from subord.core.carriage.engine.acting.tags import Tags
 from subord.core.carriage.engine.asking import Asking
 from subord.core.carriage.engine.causes import BUSY, EXPIRED, NO_COORDINATOR, REFUSED, SILENT, TOO_LARGE
 from subord.core.carriage.engine.due import Due
@@ -52,7 +53,6 @@ from subord.core.carriage.engine.links import Links, LinkState
 from subord.core.carriage.engine.parts import Part, Parts
 from subord.core.carriage.engine.ranges import Ranges
 from subord.core.carriage.engine.routing import Routing
-from subord.core.carriage.engine.tags import Tags
 from subord.core.carriage.engine.tasks import Asker, Pending, Task
 from subord.core.carriage.engine.tree import Tree
 from subord.core.view import Position
