@@ -141,6 +141,18 @@ def test_a_source_that_is_away_is_asked_again_as_long_as_the_blob_is_needed() ->
     assert net.has(7, name, CONTENT)
 
 
+def test_a_source_that_has_lost_its_disk_makes_no_circle() -> None:
+    """The source asks the root, the root asks the source: both learn that none has it."""
+    net = BlobNet({1: 0, 2: 1})
+    name = list(blob_of(CONTENT))[-1]
+    net.fetch(name, 2, 1, 2)
+    net.run(30.0)
+    for each in (1, 2):
+        net.give(each, Release(name))
+    net.run()
+    assert all(not each.sizes["blob wants"] for each in net.blobs.values())
+
+
 def test_what_is_needed_no_more_is_not_asked_for() -> None:
     net = BlobNet(TREE)
     name = net.put(9, CONTENT)

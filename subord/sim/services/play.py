@@ -18,6 +18,7 @@ from subord.core.carriage.engine.ranges import Ranges
 from subord.core.view import Position
 from subord.sim.player import Play, Played
 from subord.sim.scenario.definition import Scenario
+from subord.sim.services.blobs import BlobSide
 from subord.sim.services.drawing import ORDERS_MAX, OrderDraw, WriterDraw
 from subord.sim.services.judge import Judge
 from subord.sim.services.ledger import LedgerSide
@@ -60,6 +61,9 @@ class OrderPlay:
         self.reports.engine_of, self.reports.has_edge = self.orders.engines.get, self.orders.has_edge
         self.orders.sides.append(self.reports)
         self._begin_ledger(script.seed)
+        self.blobs = BlobSide(self.world, Random(f"{script.seed}/blobs"), self.orders.feed)
+        self.blobs.engine_of = self.orders.engines.get
+        self.orders.sides.append(self.blobs)
 
     def _begin_ledger(self, seed: int) -> None:
         self._writers = WriterDraw(seed, self.play.positions)
@@ -76,6 +80,7 @@ class OrderPlay:
         """All steps with orders, then the demands. Raises Violation."""
         self.world.after(self.draw.pause_s(), self._issue_drawn)
         self.world.after(self._writers.pause_s(), self._write_drawn)
+        self.blobs.begin(self._able)
         played = self.play.run()
         self._left = self._writers.left = 0
         self.world.run(QUIET_S)
@@ -86,6 +91,7 @@ class OrderPlay:
         self._demand_bypass()
         self._demand_sum_after_death()
         self._demand_stored()
+        self._demand_blobs()
         self._demand_over()
         return played
 
@@ -114,9 +120,12 @@ class OrderPlay:
             return
         self._writers.left -= 1
         self.world.after(self._writers.pause_s(), self._write_drawn)
-        able = [each for each in sorted(self.orders.engines) if each not in self.world.paused]
-        if able:
+        if able := self._able():
             self.ledger.write(self._writers.chance.choice(able))
+
+    def _able(self) -> list[Position]:
+        """Nodes with a process that runs."""
+        return [each for each in sorted(self.orders.engines) if each not in self.world.paused]
 
     # -- a settled tree -----------------------------------------------------------------------------------
 
@@ -218,12 +227,23 @@ class OrderPlay:
         world.run(AFTER_DEATH_S)
         self._demand_sum(f"{AFTER_DEATH_S} s after the death of {dead}")
 
+    def _demand_blobs(self) -> None:
+        """C12: in a settled tree every node gets the blob of a source that lives."""
+        self.blobs.demand_whole()
+        until = self.world.now + STORED_S_MAX
+        while not self.world.unjudged and (waiting := self.blobs.waiting()):
+            if self.world.now > until:
+                raise Violation("C12", self.world.now, f"{waiting} do not get a blob")
+            self.world.run(1.0)
+        self.blobs.release()
+
     def _demand_over(self) -> None:
         """C2 and C4: after all deadlines nothing is left."""
         self.world.run(OVER_S)
         self.judge.demand_ends(self.orders.engines)
         for position, engine in self.orders.engines.items():
             self.judge.demand_empty(position, engine, is_late=False)
+            self.blobs.demand_empty(position, engine)
             now = self.world.clock(position) + LONG_S
             engine.handle(Wakeup(), now)
             self.judge.demand_empty(position, engine, is_late=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from subord.core.carriage.blobs import bodies as blobs
 from subord.core.carriage.engine.frames import Ack, Ask, Body, Check, Lost, Resolved, Told, decode, open_envelope
 from subord.core.carriage.engine.interface import Act, Action, Answer, CallDirect, Finished, Lane, Note, Progress
 from subord.core.carriage.engine.lanes import lane_of
@@ -34,11 +35,21 @@ def of_body(body: Body) -> str:
 def of_data(data: bytes) -> str:
     """What a frame says."""
     lane = lane_of(data)
+    if lane is Lane.BLOB:
+        return of_chunk(blobs.decode(open_envelope(data).body))
     if lane is Lane.LEDGER:
         return of_record_body(ledger.decode(open_envelope(data).body))
     if lane is Lane.REPORT:
         return of_report(decode_report(open_envelope(data).body))
     return of_body(decode(data).body)
+
+
+def of_chunk(body: blobs.Body) -> str:
+    """What one node says to another about a chunk."""
+    word, name = type(body).__name__.lower(), body.name.hex()[:6]
+    if isinstance(body, blobs.Piece):
+        return f"{word} {name}: {body.offset}-{body.offset + len(body.data)} of {body.size}"
+    return f"{word} {name}"
 
 
 def of_record_body(body: ledger.Body) -> str:

@@ -157,7 +157,9 @@ class Blobs:
 
     def _wanted(self, link: LinkState, want: Want, now: float) -> None:
         name = want.name
-        if name in self._wants:
+        if want.source == self._tree.position and name not in self.cache:
+            self._links.send(link, Lacks(name))  # to ask above would be a circle: those above ask the source
+        elif name in self._wants:
             self._wants[name].askers[link] = want.offset
             self._links.send(link, Waits(name))
         elif self._sent_to(link) >= bounds.WINDOW and link not in self._reading.get(name, ()):
