@@ -594,6 +594,14 @@ MUTATIONS = (
         services=True,
     ),
     Mutation(
+        "half-blobs-are-whole",
+        "A blob counts as whole when its manifest is there.",
+        "core/carriage/blobs/blobs.py",
+        "            if used.missing:",
+        "            if False:",
+        services=True,
+    ),
+    Mutation(
         "records-leave-before-they-are-stored",
         "A sink acknowledges records before they are on its disk.",
         "core/carriage/ledger/ledger.py",

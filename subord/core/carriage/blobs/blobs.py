@@ -156,11 +156,13 @@ class Blobs:
     # -- what others ask ----------------------------------------------------------------------------------
 
     def _wanted(self, link: LinkState, want: Want, now: float) -> None:
-        name = want.name
+        name, wanted = want.name, self._wants.get(want.name)
         if want.source == self._tree.position and name not in self.cache:
             self._links.send(link, Lacks(name))  # to ask above would be a circle: those above ask the source
-        elif name in self._wants:
-            self._wants[name].askers[link] = want.offset
+        elif wanted is not None and wanted.is_paused:
+            self._links.send(link, Lacks(name))  # all were asked in vain
+        elif wanted is not None:
+            wanted.askers[link] = want.offset
             self._links.send(link, Waits(name))
         elif self._sent_to(link) >= bounds.WINDOW and link not in self._reading.get(name, ()):
             self.dropped["blob asked too much"] += 1

@@ -35,6 +35,11 @@ class Wanted:
         self.look_at = inf
         self.pause_s = 0.0
 
+    @property
+    def is_paused(self) -> bool:
+        """Whether all nodes were asked in vain, and it is not time to ask again."""
+        return self.asked is None and not self.is_checking and self.look_at < inf
+
     def next_peer(self, tree: Tree) -> Position | None:
         """The next node to ask; None: all were."""
         path = tree.path
