@@ -244,7 +244,8 @@ class ReportSide:
         """Whether it is below the root with open streams, and no node of an older release is between."""
         while position != root:
             leader = self._world.leader_of(position)
-            if self.engine_of(position) is None or not leader or not self.has_edge(position, leader):
+            is_alive = self.engine_of(position) is not None and leader in self._world.nodes
+            if not is_alive or not self.has_edge(position, leader):
                 return False
             position = leader
         return True
