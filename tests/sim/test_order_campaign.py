@@ -1,4 +1,4 @@
-"""Two hundred fixed seeds of orders, records, and in half of them reports, during disasters.
+"""Two hundred fixed seeds of orders and records during disasters, half of them with reports, half with a blob.
 
 `./dev campaign --services --seeds 10000` is the long form.
 """

@@ -29,6 +29,8 @@ LOAD: Final = "load"
 QUEUE: Final = "queue"
 INTERVALS_S: Final = (1.0, 2.0, 3.0)
 LOOK_EVERY_S: Final = 1.0
+UNLISTED_S_MAX: Final = 10.0
+"""A silence, after which a former leader gives up a node that has moved, and some reports."""
 TOP_SHOWN: Final = 16
 ERROR: Final = 0.0201
 SIZES_MAX: Final = {"report services": 32, "report records": 32 * 4097, "report bytes": 32 << 20}
@@ -98,11 +100,13 @@ class ReportSide:
         self._published_at: dict[tuple[Position, str], float] = {}
         self._judged: dict[Position, tuple[int, int]] = {}
         self._looked_at: dict[Position, float] = {}
+        self._unlisted_since: dict[tuple[Position, str], float] = {}
 
     def part_of(self, position: Position, tree: RosterTree) -> Part:
         self._parts[position] = part = Reports(tree)
         for name, interval_s in self._draw.intervals_s.items():
             self._published_at.pop((position, name), None)
+            self._unlisted_since.pop((position, name), None)
             self._world.after(self._draw.phase_s(interval_s), self._publish, position, part, name)
         return part
 
@@ -141,13 +145,13 @@ class ReportSide:
         if revisions != self._judged.get(position):
             self._judged[position] = revisions
             for name in part.services():
-                self._demand_counts(position, part.coverage(name))
+                self._demand_counts(position, name, part.coverage(name))
             if self._world.now >= self._looked_at.get(position, 0.0) + LOOK_EVERY_S:
                 self._looked_at[position] = self._world.now
                 self._demand_record(position, part)
 
-    def _demand_counts(self, position: Position, coverage: Coverage) -> None:
-        """C7: told nodes are among those that the roster lists."""
+    def _demand_counts(self, position: Position, name: str, coverage: Coverage) -> None:
+        """C7: told nodes are among those that the roster lists, and others do not count for long."""
         world, node = self._world, self._world.nodes[position]
         slots = node.downlink.slots.taken
         rows = node.roster.rows.items()
@@ -158,6 +162,11 @@ class ReportSide:
                 f"{position}: {coverage.told} told and {missing} missing of {coverage.asked}, {living} in the roster"
             )
             raise Violation("C7", world.now, text)
+        since = self._unlisted_since.setdefault((position, name), world.now) if coverage.unlisted else world.now
+        if not coverage.unlisted:
+            self._unlisted_since.pop((position, name), None)
+        if world.now - since > UNLISTED_S_MAX:
+            raise Violation("C7", world.now, f"{position} counts {coverage.unlisted} nodes twice since {since:.1f} s")
 
     def _demand_record(self, position: Position, part: Reports) -> None:
         """C7: the record has one count of each told node."""
@@ -235,7 +244,8 @@ class ReportSide:
         """Whether it is below the root with open streams, and no node of an older release is between."""
         while position != root:
             leader = self._world.leader_of(position)
-            if self.engine_of(position) is None or not leader or not self.has_edge(position, leader):
+            is_alive = self.engine_of(position) is not None and leader in self._world.nodes
+            if not is_alive or not self.has_edge(position, leader):
                 return False
             position = leader
         return True
