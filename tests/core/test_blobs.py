@@ -7,6 +7,7 @@ from random import Random
 import pytest
 from blob_net import BlobNet, blob_of
 from loops import over
+from msgspec import msgpack
 
 from subord.core.carriage.blobs import bounds, manifests
 from subord.core.carriage.blobs.blobs import NO_MANIFEST, NO_ROOM
@@ -313,3 +314,23 @@ def test_pieces_that_were_not_asked_for_are_dropped() -> None:
     for body in (Piece(name_of(b"a"), 0, 1, b"a"), Lacks(name_of(b"a"))):
         net.give(2, Arrived(link.link, encode(1, 0, body)))
     assert net.blobs[2].dropped == {"blob not asked": 2}
+
+
+@over(
+    "body",
+    [
+        [48, b"short", 1],
+        [48, bytes(32), 0],
+        [48, bytes(32), 1, CHUNK + 1],
+        [49, bytes(32), 0, CHUNK + 1, b""],
+        [49, bytes(32), 0, CHUNK, bytes(bounds.PIECE_BYTES_MAX + 1)],
+        [50],
+        [52, bytes(32)],
+    ],
+)
+def test_a_body_beyond_its_bounds_is_unreadable(body: list[object]) -> None:
+    net = BlobNet({1: 0, 2: 1})
+    link = net.blobs[1]._links.edge_to(2, climbs=False)
+    assert link is not None
+    net.give(1, Arrived(link.link, msgpack.encode([1, 0, body])))
+    assert net.engines[1].dropped == {"unreadable": 1}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec import msgpack
 from order_stage import Stage, StageTree
 
 from subord.core.carriage.engine.engine import Engine
@@ -218,3 +219,24 @@ def test_a_batch_fits_a_frame_and_has_at_least_one_record() -> None:
     assert fitting([]) == 0
     assert has_room(0, small.cost_bytes, [small])
     assert not has_room(1, small.cost_bytes, [small])
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        [32],
+        [32, 0, 1, 1, 1, [["k", b""]]],  # no position
+        [32, 1, 1, 1, 0, [["k", b""]]],  # sequences begin at 1
+        [32, 1, 1, 1, 1, []],
+        [32, 1, 1, 1, 1, [["", b""]]],
+        [32, 1, 1, 1, 1, [["k", bytes(bounds.RECORD_BYTES_MAX + 1)]]],
+        [32, 1, 1, 1, 1, [["k", b""]], bounds.HOPS_MAX + 1],
+        [33, [1, 1, 1, 0]],
+        [34, [1] * (bounds.SINKS_MAX + 1)],
+        [35],
+    ],
+)
+def test_a_body_beyond_its_bounds_is_unreadable(body: list[Any]) -> None:
+    node = Node(2)
+    assert node.give(Arrived(4, msgpack.encode([1, 0, body]))) == []
+    assert node.engine.dropped == {"unreadable": 1}
