@@ -97,6 +97,19 @@ def test_a_change_goes_on_at_once_and_not_back() -> None:
     assert line.frames == 3
 
 
+def test_changes_that_follow_each_other_go_in_one_frame_after_a_pause() -> None:
+    line = Line(2)
+    line.settle()
+    line.frames = 0
+    for position in range(1, 41):
+        write(line.nodes[0], position)
+        line.settle(0.05)
+    assert line.nodes[0].exchange.deadline(1) == pytest.approx(line.now + 0.05, abs=0.06)
+    line.settle(Register.pause_s)
+    assert len(line.registers()) == 1
+    assert line.frames <= 4
+
+
 def test_what_a_node_holds_back_comes_by_another_edge_and_not_to_a_node_without_one() -> None:
     """1 passes on nothing; 2 and 3 have another edge, by which the change comes; 4 has none but to 1."""
     line = Line(4)

@@ -28,7 +28,7 @@ from subord.core.messages import Terms
 from subord.core.node import Node
 from subord.core.settings import Settings
 from subord.runtime.counters import Counters
-from subord.runtime.frames import Frames, Sender, frame
+from subord.runtime.frames import Frames, frame
 from subord.runtime.net.carrier import Carrier
 from subord.runtime.net.streams import Opening, Streams
 from subord.runtime.security.gate import Gate
@@ -192,7 +192,7 @@ async def test_a_malformed_frame_ends_the_edge_and_is_counted(joined: Joined) ->
     assert leader.counters.dropped["carrier_malformed"] == 1
 
 
-async def test_a_frame_without_news_wakes_its_own_edge_alone(joined: Joined) -> None:
+async def test_a_frame_without_news_wakes_no_edge(joined: Joined) -> None:
     """A leader with a thousand subordinates gets their digests every minute."""
     leader = joined.leader
     joined.open_edge()
@@ -201,15 +201,14 @@ async def test_a_frame_without_news_wakes_its_own_edge_alone(joined: Joined) -> 
     carrier = leader.streams._ends._carrier
     assert carrier is not None
     (edge,) = carrier._wakes
-    other = Sender(edge.stream, edge.peer)  # an edge of its own to the carrier
-    carrier._wakes[other] = wake = trio.Event()
-    carrier._exchange.opened(edge)
-    digests = carrier._exchange.next_frame(edge, trio.current_time())
-    assert digests is not None
-    assert await carrier.receive(edge, digests)
-    assert carrier._wakes[edge].is_set()
+    names = {name: each.digest for name, each in carrier._exchange.replicas.items()}
+    encode = msgspec.msgpack.encode
+    await until(lambda: edge in carrier._sleeps_until, "the edge is at rest")
+    wake = carrier._wakes[edge]
+    assert await carrier.receive(edge, encode(("digests", encode(names))))
     assert not wake.is_set()
-    carrier._wakes.pop(other)
+    assert await carrier.receive(edge, encode(("digests", encode(dict.fromkeys(names, b"another one")))))
+    assert wake.is_set()
 
 
 # -- the disk -------------------------------------------------------------------------------------------------

@@ -34,6 +34,7 @@ from netlab.eventlog.events import append_event
 from netlab.processes import releases
 from netlab.processes.options import Options, config_text
 from netlab.processes.rundir import RunDirectory
+from subord.services import NAMES
 
 if TYPE_CHECKING:
     from subord.config.schema import Config
@@ -46,6 +47,7 @@ PASSES = 4  # hello, hello and certificate, certificate, done
 PRELOADED = (
     *("subord.daemon", "subord.cli", "subord.cli.run"),
     *("subord.api.handlers.metrics", "subord.sealing.authority", "h11", "encodings.utf_8_sig"),
+    *(f"subord.services.{name}.core" for name in NAMES),
 )
 """What a daemon needs, late imports included: every copy would import again what is missing here."""
 

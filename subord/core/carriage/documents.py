@@ -83,6 +83,8 @@ def is_current(order: Order, now_ms: int) -> bool:
 class Documents:
     """The documents of one node, by name."""
 
+    pause_s: Final = 0.0
+
     def __init__(self, documents: Iterable[Document] = ()) -> None:
         self.by_name: dict[str, Document] = {}
         self.conflicts: set[str] = set()

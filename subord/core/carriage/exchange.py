@@ -3,9 +3,10 @@
 Inputs are edges that open and close, frames, and local changes; outputs are frames, one edge at a time, when its
 sender asks. At the opening, and every DIGEST_S, both ends send the digests of their replicas. An end with another
 digest sends its whole replica, or the parts that differ, at most once in WHOLE_S; while the same two digests differ,
-because an end refuses what the other holds, after twice the time each time. What changed goes at once to all other
-edges. A replica takes items in any order and any number of times, so nothing is confirmed. Invariant: what waits for
-a slow edge is a replica of its own, never longer than the whole.
+because an end refuses what the other holds, after twice the time each time. What changed goes to all other edges, at
+once after a quiet time, and else with what follows it: in a start of hundreds of nodes each change would cost a frame
+at every node. A replica takes items in any order and any number of times, so nothing is confirmed. Invariant: what
+waits for a slow edge is a replica of its own, never longer than the whole.
 """
 
 from __future__ import annotations
@@ -32,6 +33,10 @@ DIGESTS = "digests"
 
 class Replica(Protocol):
     """A set of items that all nodes come to hold alike. Items may be merged in any order, any number of times."""
+
+    @property
+    def pause_s(self) -> float:
+        """Between two frames with changes on one edge."""
 
     def merge(self, items: Iterable[Any]) -> list[Any]:
         """Take new items; returns those that changed it."""
@@ -104,6 +109,23 @@ class _Edge:
         self.theirs: frozenset[str] | None = None  # names of the replicas of the other end
         self.digests_due_at = -inf
         self.whole = {name: _Whole() for name in waiting}
+        self._changes_due_at = dict.fromkeys(waiting, -inf)
+
+    def take(self, name: str, now: float) -> list[Any]:
+        """Some of the items that wait, if they are due. The pause follows the last of them."""
+        waiting = self.waiting[name]
+        if not len(waiting) or now < self._changes_due_at[name]:
+            return []
+        taken = waiting.take(ITEMS_MAX)
+        if not len(waiting):
+            self._changes_due_at[name] = now + waiting.pause_s
+        return taken
+
+    @property
+    def due_at(self) -> float:
+        """When the next frame is due."""
+        changes = (self._changes_due_at[name] for name, each in self.waiting.items() if len(each))
+        return min(self.digests_due_at, *(each.due_at for each in self.whole.values()), *changes)
 
 
 class Exchange:
@@ -160,18 +182,17 @@ class Exchange:
             state.digests_due_at = now + DIGEST_S
             return _encode((DIGESTS, _encode({name: each.digest for name, each in self.replicas.items()})))
         for name, replica in self.replicas.items():
-            waiting = state.waiting[name]
             if now >= state.whole[name].due_at:
                 state.whole[name].sent(now)
-                waiting.merge(replica.differing(state.whole[name].theirs))
-            if len(waiting):
-                return _encode((name, replica.encode(waiting.take(ITEMS_MAX))))
+                state.waiting[name].merge(replica.differing(state.whole[name].theirs))
+            if items := state.take(name, now):
+                return _encode((name, replica.encode(items)))
         return None
 
     def deadline(self, edge: Hashable) -> float:
-        """When to call `next_frame` again, unless something changes before."""
+        """When to call `next_frame` again, unless something changes before; it may be over."""
         state = self._edges.get(edge)
-        return inf if state is None else min(state.digests_due_at, *(each.due_at for each in state.whole.values()))
+        return inf if state is None else state.due_at
 
     # -- receiving ----------------------------------------------------------------------------------------
 

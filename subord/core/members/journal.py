@@ -124,6 +124,8 @@ def after(known: Known, event: Event) -> Known | None:
 class Journal:
     """The events of one node, as a replica (exchange.py)."""
 
+    pause_s: Final = 1.0
+
     def __init__(self, size: Position, items: Iterable[Item] = ()) -> None:
         """`size`: the highest position of the network."""
         self.arrived = 0

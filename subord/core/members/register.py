@@ -62,6 +62,8 @@ _encode = msgspec.msgpack.Encoder().encode
 class Register:
     """Disjoint runs in the order of positions; equal neighbours are one run."""
 
+    pause_s: Final = 1.0
+
     def __init__(self, size: Position, runs: Iterable[Run] = ()) -> None:
         """`size`: the highest position of the network."""
         self.size = size

@@ -6,6 +6,8 @@ first byte tells it from a key ring, which is text.
 
 from __future__ import annotations
 
+from math import inf
+
 import trio
 
 from subord.core.carriage.exchange import FIRST_BYTE_MIN
@@ -21,6 +23,7 @@ class Carrier:
         self._tracker = tracker
         self._exchange = tracker.membership.exchange
         self._wakes: dict[Sender, trio.Event] = {}
+        self._sleeps_until: dict[Sender, float] = {}
         tracker.wake = self._wake_all
 
     @staticmethod
@@ -31,8 +34,7 @@ class Carrier:
     async def receive(self, edge: Sender, data: bytes) -> bool:
         """Take a frame, after its documents were judged; False: it is malformed."""
         is_valid = await self._tracker.receive(edge, data, edge.peer)
-        if edge in self._wakes:
-            self._wakes[edge].set()  # an answer may be due; all edges are woken by a change alone
+        self._wake(edge)  # an answer may be due
         return is_valid
 
     def has_documents(self, edge: Sender) -> bool:
@@ -40,8 +42,13 @@ class Carrier:
         return bool(self._exchange.has(edge, DOCUMENTS))
 
     def _wake_all(self) -> None:
-        for wake in self._wakes.values():
-            wake.set()
+        for sender in self._sleeps_until:
+            self._wake(sender)
+
+    def _wake(self, sender: Sender) -> None:
+        """Wake a sender that has something to send before the end of its sleep."""
+        if self._exchange.deadline(sender) < self._sleeps_until.get(sender, -inf):
+            self._wakes[sender].set()
 
     def begin(self, sender: Sender, nursery: trio.Nursery) -> None:
         """The other end of this edge takes frames; frames that come from now on are answered."""
@@ -55,8 +62,10 @@ class Carrier:
                 self._wakes[sender] = wake = trio.Event()
                 while (data := self._exchange.next_frame(sender, trio.current_time())) is not None:
                     await sender.send(data)
-                with trio.move_on_at(self._exchange.deadline(sender)):
+                self._sleeps_until[sender] = until = self._exchange.deadline(sender)
+                with trio.move_on_at(until):
                     await wake.wait()
         finally:
             self._wakes.pop(sender, None)
+            self._sleeps_until.pop(sender, None)
             self._exchange.closed(sender)
