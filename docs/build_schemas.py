@@ -205,6 +205,7 @@ OTHERS: dict[str, tuple[Any, str]] = {
     "counters": (fields.CountersDocument, "/v1/counters"),
     "names": (fields.NamesDocument, "/v1/names"),
     "job-done": (fields.JobsDocument, "/v1/job-done"),
+    "records": (fields.RecordsDocument, "/v1/records"),
     "operators": (operators.OperatorsDocument, "/v1/operators"),
     "ping-asked": (coverage.PingDocument, "/v1/ping"),
     "statements": (orders.StatementsDocument, "/v1/statements"),

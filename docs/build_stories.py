@@ -23,6 +23,8 @@ from subord.client import drawing
 from subord.core import snapshots
 from subord.core.address.network import Network
 from subord.core.carriage.documents import Documents
+from subord.core.carriage.reports.coverage import Coverage
+from subord.core.carriage.reports.reports import Fold
 from subord.core.members.membership import Membership
 from subord.core.members.register import Register
 from subord.core.messages import Beat, Message, Versions
@@ -74,7 +76,8 @@ class NodeApi:
         self.peers = PeerIdentities()
         self.performance = SimpleNamespace(jobs_per_hour=12.0)
         self.log = SimpleNamespace(counts={"written": 1})
-        self.orders: Any = SimpleNamespace(under_way=list)
+        load = Fold({}, Coverage(1, 1), 0.5)
+        self.orders: Any = SimpleNamespace(under_way=list, report_services=lambda: ["load"], folded=lambda _: load)
 
     @property
     def started_mono(self) -> float:

@@ -55,7 +55,9 @@ class AskingNode(NodeApi):
         await trio.lowlevel.checkpoint()
         return await peer_answers.answer(AskingNode(self._world, position), question)
 
-    async def order(self, _service: str, _payload: bytes, _targets: Ranges | None, _left_s: float) -> Answer:
+    async def order(
+        self, _service: str, _payload: bytes, _targets: Ranges | None, _left_s: float, **_given: object
+    ) -> Answer:
         """The problems of all members, asked by the root."""
         tree = RosterTree(self._node, self.tracker.membership.register)
         split = tree.split(tree.every())

@@ -24,6 +24,7 @@ import trio
 from subord import __version__
 from subord.api.handlers import peer_answers
 from subord.api.handlers.control import control_app, control_changes
+from subord.api.handlers.records import record_handlers
 from subord.api.handlers.web import web_app
 from subord.api.http import server
 from subord.api.http.host_check import host_check
@@ -54,9 +55,11 @@ from subord.core.node import Node
 from subord.core.settings import Settings
 from subord.core.state.context import GivenIdentity
 from subord.core.view import RosterView, Snapshot, Why
+from subord.runtime.blobs.keeper import BlobKeeper
 from subord.runtime.counters import Counters
 from subord.runtime.driver import Driver
 from subord.runtime.jobs.meter import PerformanceMeter
+from subord.runtime.ledger.keeper import LedgerKeeper
 from subord.runtime.log.event_log import EventLog
 from subord.runtime.log.logger import ASKED, Log
 from subord.runtime.log.notices import Notices
@@ -68,6 +71,7 @@ from subord.runtime.net.interfaces import InterfaceError, check_place, choose
 from subord.runtime.net.seeds import SeedList
 from subord.runtime.net.streams import Streams, streams_allowed
 from subord.runtime.net.transport import Transport
+from subord.runtime.orders.driver import OrderDriver
 from subord.runtime.security.credentials import Credentials, CredentialsError, limit_unraisable_log, protect_memory
 from subord.runtime.security.effects import Effects, is_strict
 from subord.runtime.security.gate import Gate
@@ -81,7 +85,7 @@ from subord.sealing.incarnation import next_life
 from subord.sealing.keys import Keyring, KeyringError
 from subord.sealing.sealer import Sealer
 from subord.services.driving import order_driver
-from subord.services.serving import service_app, signed_handlers
+from subord.services.serving import publish_all, service_app, signed_handlers
 
 logger = logging.getLogger("subord")
 
@@ -194,7 +198,7 @@ class Daemon:
         self._driver = Driver(node, transport, self.counters, self._observe)
         self.tracker = self._make_tracker(node, memory)
         self.counters.tables = lambda: self._sizes(sealer)
-        self.orders = order_driver(self, node, self.config.agent.socket)
+        self.orders = self._make_orders(node)
         self._streams = self._make_streams(self._driver, sealer)
         self._seeds = SeedList(
             self.settings.network,
@@ -219,7 +223,7 @@ class Daemon:
             nursery.start_soon(self._reload_forever)
             nursery.start_soon(self.log.report_due_forever)
             nursery.start_soon(self._driver.run)
-            nursery.start_soon(self.orders.run)
+            self._start_carriage(nursery)
             if remembered is not None:
                 self._driver.feed(Known(remembered.peers, remembered.leader, remembered.led, remembered.standing))
             self._seeds.replace(self.config.node.seeds)
@@ -269,6 +273,19 @@ class Daemon:
         tracker.on_pins = lambda: self._driver.feed(Wakeup())
         return tracker
 
+    def _make_orders(self, node: Node) -> OrderDriver:
+        """The driver of orders, and what else rides on its links."""
+        directory, network = self.config.node.state_directory, self.settings.network
+        self.ledger = LedgerKeeper(self.config.ledger, directory, network, self.counters)
+        self.blobs = BlobKeeper(directory, self.config.blobs.cache_bytes_max, network.address_text_of)
+        return order_driver(self, node, self.config.agent.socket, (self.ledger, self.blobs))
+
+    def _start_carriage(self, nursery: trio.Nursery) -> None:
+        """Orders, and what rides on their links."""
+        for each in (self.orders, self.ledger, self.blobs):
+            nursery.start_soon(each.run)
+        publish_all(self, nursery)
+
     def _make_streams(self, driver: Driver, sealer: Sealer | None) -> Streams:
         return Streams(
             self.address,
@@ -290,7 +307,8 @@ class Daemon:
     def _serve(self, nursery: trio.Nursery) -> None:
         """Serve the API on the control socket and on the web address."""
         control = {**control_app(self), **service_app(self)}
-        serve_control = partial(server.serve, changes=control_changes(self), orders=signed_handlers(self))
+        orders = {**signed_handlers(self), **record_handlers(self)}
+        serve_control = partial(server.serve, changes=control_changes(self), orders=orders)
         nursery.start_soon(serve_control, control, self._control_listener)
         if self._web_listener is not None:
             is_our_host = host_check(self, self.config.node.web_names)
@@ -299,9 +317,8 @@ class Daemon:
 
     def _sizes(self, sealer: Sealer | None) -> dict[str, int]:
         """The entries of every table outside the core that can grow; core/snapshots.py has the others."""
-        sealing = {} if sealer is None else sealer.sizes()
-        secured = {**sealing, **self.gate.sizes(), **self._effects.sizes(), **self.orders.sizes()}
-        shown = {"problems": len(self.counters.problems), "names": len(self.resolved_names)}
+        secured = {**(sealer.sizes() if sealer else {}), **self.gate.sizes(), **self._effects.sizes()}
+        shown = {"problems": len(self.counters.problems), "names": len(self.resolved_names), **self.orders.sizes()}
         membership = {**self.tracker.membership.sizes(), "identities": len(self.peers)}
         return {**self._driver.sizes(), **membership, **secured, **shown}
 

@@ -95,6 +95,11 @@ def test_every_key_is_taken_over() -> None:
             state_directory = "/tmp/agent"
             idle_s = 60
             daemon_user = "tree"
+            [ledger]
+            sink = "/tmp/records"
+            spool_bytes_max = 100000
+            [blobs]
+            cache_bytes_max = 2000000
             """
         )
     )
@@ -139,6 +144,9 @@ def test_every_key_is_taken_over() -> None:
         "agent.state_directory": "/tmp/agent",
         "agent.idle_s": 60.0,
         "agent.daemon_user": "tree",
+        "ledger.sink": "/tmp/records",
+        "ledger.spool_bytes_max": 100_000,
+        "blobs.cache_bytes_max": 2_000_000,
     }
     assert dotted(config) == expected
     assert config.node.metrics_listener == ("::1", 9717)

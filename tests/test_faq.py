@@ -24,8 +24,8 @@ def line(answer: str, name: str) -> list[str]:
     return re.findall(r"`([^`]+)`", found)
 
 
-def test_there_are_nineteen() -> None:
-    assert len(QUESTIONS) == 19
+def test_there_are_twenty() -> None:
+    assert len(QUESTIONS) == 20
     assert all(question.endswith("?") for question in QUESTIONS)
 
 

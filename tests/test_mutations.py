@@ -41,6 +41,9 @@ CAUGHT_SOON = {  # within some seeds
     "noted-tags-are-forgotten": "C3",
     "questions-stay": "C4",
     "invented-results-count": "C6",
+    "half-blobs-are-whole": "C12",
+    "sinks-that-fail-acknowledge": "C8",
+    "the-middle-acknowledges-records": "C8",
     "any-node-coordinates": "C10",
     "hung-nodes-hide-branches": "C11",
 }

@@ -11,6 +11,9 @@ from typing import Protocol
 
 from subord.core.carriage.engine.interface import Answer, Overview
 from subord.core.carriage.engine.ranges import Ranges
+from subord.core.carriage.ledger.bodies import Record as LedgerRecord
+from subord.core.carriage.reports.records import Record
+from subord.core.carriage.reports.reports import Fold
 from subord.core.settings import Settings
 from subord.core.view import RosterView, Snapshot, Why
 from subord.runtime.counters import Counters
@@ -56,6 +59,22 @@ class Orders(Protocol):
 
     def sizes(self) -> dict[str, int]:
         """Entries by table."""
+
+    def publish(self, service: str, record: Record, interval_s: float) -> None:
+        """The record of this node for a report, to be renewed every `interval_s`."""
+
+    def folded(self, service: str) -> Fold:
+        """What this node knows of its branch; at the root of all members."""
+
+    def report_services(self) -> list[str]:
+        """With a report at this node."""
+
+
+class Ledger(Protocol):
+    """Keeps records until a sink has them."""
+
+    async def append(self, records: tuple[LedgerRecord, ...]) -> str:
+        """Keep all of them; the answer: "", or a sentence that says why none is kept."""
 
 
 class NodeApi(Protocol):
@@ -123,6 +142,10 @@ class NodeApi(Protocol):
     @property
     def orders(self) -> Orders:
         """Gives orders to other nodes."""
+
+    @property
+    def ledger(self) -> Ledger:
+        """Takes records of writers."""
 
     @property
     def tracker(self) -> Tracker:

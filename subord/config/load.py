@@ -17,7 +17,16 @@ from subord.config.hostlist import is_address, is_host_name
 from subord.config.hosts import network_of
 from subord.config.performance import PERFORMANCE_KEYS, check_performance
 from subord.config.resolve import Resolve
-from subord.config.schema import TABLES, AgentConfig, ClusterConfig, Config, NodeConfig, listener_of
+from subord.config.schema import (
+    TABLES,
+    AgentConfig,
+    BlobsConfig,
+    ClusterConfig,
+    Config,
+    LedgerConfig,
+    NodeConfig,
+    listener_of,
+)
 from subord.config.source import ConfigError, RawConfig, cut, quoted, read
 from subord.config.validate import check, refuse
 from subord.core.address.network import Network, NetworkError
@@ -64,8 +73,13 @@ def load(path: str | None, assignments: Sequence[str] = (), resolve: Resolve | N
     _check_socket(raw, "agent", "socket", agent.socket)
     paths = {key: _beside(raw, getattr(node, key)) for key in PATHS_BESIDE}
     node = msgspec.structs.replace(node, **paths)
+    ledger = msgspec.convert(raw.document.get("ledger", {}), LedgerConfig)
+    if not ledger.sink.startswith(("postgresql://", "postgres://")):
+        ledger = msgspec.structs.replace(ledger, sink=_beside(raw, ledger.sink))
     return Config(
         cluster=settings,
+        ledger=ledger,
+        blobs=msgspec.convert(raw.document.get("blobs", {}), BlobsConfig),
         port=cluster.port,
         key_file=_beside(raw, cluster.key_file),
         insecure=cluster.insecure,
@@ -133,6 +147,8 @@ def dotted(config: Config) -> dict[str, Any]:
         "cluster.insecure": config.insecure,
         **{f"node.{key}": value for key, value in msgspec.structs.asdict(config.node).items()},
         **{f"agent.{key}": value for key, value in msgspec.structs.asdict(config.agent).items()},
+        **{f"ledger.{key}": value for key, value in msgspec.structs.asdict(config.ledger).items()},
+        **{f"blobs.{key}": value for key, value in msgspec.structs.asdict(config.blobs).items()},
     }
 
 

@@ -12,6 +12,8 @@ from typing import Annotated, Literal
 
 import msgspec
 
+from subord.core.carriage.blobs.bounds import CACHE_BYTES_MAX
+from subord.core.carriage.ledger.bounds import SPOOL_BYTES_MAX
 from subord.core.mapping.registry import MappingName
 from subord.core.settings import NumberingName, Settings, TimingName
 
@@ -186,6 +188,26 @@ class AgentConfig(msgspec.Struct, frozen=True, kw_only=True):
     """The user of the daemon. Only this user and root may give orders at the socket."""
 
 
+class LedgerConfig(msgspec.Struct, frozen=True, kw_only=True):
+    """Where records of this node wait, and whether this node is a sink of all records (docs/protocol/ledger.md)."""
+
+    sink: str = ""
+    """Where this node stores the records of the cluster: the path of a file of SQLite, or the URL of a database,
+    `"postgresql://USER@HOST/DATABASE"`, which needs psycopg. One node is enough; without any sink the records stay on
+    their nodes. Empty: this node is no sink."""
+    spool_bytes_max: Annotated[int, msgspec.Meta(ge=65_536, le=1 << 36)] = SPOOL_BYTES_MAX
+    """Bytes of records that wait on this node, in `node.state_directory`, until a sink has them. A full spool refuses
+    further records, and the writer is told."""
+
+
+class BlobsConfig(msgspec.Struct, frozen=True, kw_only=True):
+    """Bytes that services spread over the nodes (docs/protocol/blobs.md)."""
+
+    cache_bytes_max: Annotated[int, msgspec.Meta(ge=1 << 20, le=1 << 40)] = CACHE_BYTES_MAX
+    """Bytes of chunks on this node, in `node.state_directory`. A full cache deletes what is not in use, the longest
+    unused first. Without a state directory a node keeps nothing, and passes chunks on."""
+
+
 class Config(msgspec.Struct, frozen=True, kw_only=True):
     """The checked configuration of one daemon."""
 
@@ -193,6 +215,8 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     port: int
     node: NodeConfig
     agent: AgentConfig = AgentConfig()
+    ledger: LedgerConfig = LedgerConfig()
+    blobs: BlobsConfig = BlobsConfig()
     key_file: str
     """Path of the key ring; empty: nothing is sealed."""
     insecure: bool
@@ -210,7 +234,13 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     """The `--set` texts, which override the file, also on a reload."""
 
 
-TABLES: dict[str, type[msgspec.Struct]] = {"cluster": ClusterConfig, "node": NodeConfig, "agent": AgentConfig}
+TABLES: dict[str, type[msgspec.Struct]] = {
+    "cluster": ClusterConfig,
+    "node": NodeConfig,
+    "agent": AgentConfig,
+    "ledger": LedgerConfig,
+    "blobs": BlobsConfig,
+}
 
 
 def listener_of(text: str) -> tuple[str, int] | None:

@@ -77,6 +77,10 @@ class RosterTree:
         runs = () if self._register is None else self._register.runs
         return Ranges.of_pairs((run.first, run.last) for run in runs if run.record.state in states)
 
+    def branches(self) -> Mapping[Position, int]:
+        """The living nodes of each subordinate's branch (carriage/reports)."""
+        return {via: self._node.roster.below(via) for via in self._node.downlink.slots.taken}
+
     def split(self, targets: Ranges) -> Split:
         rows = self._node.roster.rows
         if len(targets) <= len(rows):

@@ -39,6 +39,7 @@ class Counters:
         self.bytes_sent: Counter[str] = Counter()  # UDP payload bytes by message type
         self.bytes_received: Counter[str] = Counter()
         self.dropped: Counter[str] = Counter()  # dropped input by reason, e.g. "malformed"
+        self.reports_sent = self.reports_received = 0  # along edges
         self.orders_accepted: Counter[str] = Counter()  # orders of operators by power, e.g. "keys"
         self.orders_refused: Counter[str] = Counter()  # by reason, a word of core/carriage/verdicts.py
         self.orders_given: Counter[str] = Counter()  # orders to nodes, of this node, that ended, by service
@@ -51,5 +52,8 @@ class Counters:
         self.loop_lag = Histogram(ROUND_TRIP_BOUNDS_S)  # lateness of the node's timer
         self.jobs_done = 0.0  # sum of the weights of reported jobs
         self.readings_failed: Counter[str] = Counter()  # of a source of performance, by reason, e.g. "missing"
+        self.spool_records = self.spool_bytes = self.spool_bytes_max = 0  # of the ledger, on this node
+        self.records_accepted = self.records_refused = 0  # of writers of this node
+        self.records_stored = 0  # by this node as a sink
         self.problems = RecentProblems()
         self.tables: Callable[[], Mapping[str, int]] = dict  # entries by table, outside the core

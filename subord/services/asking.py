@@ -19,6 +19,7 @@ from subord.client.options import add_asking, add_json, add_names, socket_path
 from subord.client.text import printable
 
 TIMEOUT_S = 5.0
+SECONDS_SHOWN_MS = 10_000
 DAEMON_BUDGET_S_MAX = 8.0
 """As in api/handlers/control.py."""
 
@@ -60,13 +61,14 @@ def ordered_nodes(arguments: argparse.Namespace, service: str, payload: bytes) -
 
 def asked_nodes(arguments: argparse.Namespace, service: str) -> Document:
     """The document of a service. Raises CommandError."""
-    path, budget_s = _checked(arguments)
-    target = f"/v1/{service}?budget={budget_s:.3f}"
-    if arguments.nodes:
-        target += f"&nodes={_positions(arguments)}"
-    if arguments.receipts:
-        target += "&receipts=1"
-    return _named(arguments, ask(path, target, arguments.timeout + DAEMON_GRACE_S))
+    _, budget_s = _checked(arguments)
+    nodes = f"&nodes={_positions(arguments)}" if arguments.nodes else ""
+    receipts = "&receipts=1" if arguments.receipts else ""
+    return _asked(arguments, f"/v1/{service}?budget={budget_s:.3f}{nodes}{receipts}")
+
+
+def _asked(arguments: argparse.Namespace, target: str) -> Document:
+    return _named(arguments, ask(socket_path(arguments), target, arguments.timeout + DAEMON_GRACE_S))
 
 
 def _checked(arguments: argparse.Namespace) -> tuple[str, float]:
@@ -84,25 +86,53 @@ def _named(arguments: argparse.Namespace, found: Document) -> Document:
     return found
 
 
+def add_asking_root(parser: argparse.ArgumentParser) -> None:
+    """The arguments of a command that shows a report."""
+    add_json(parser)
+    add_names(parser)
+    add_asking(parser, TIMEOUT_S, "time for the root to answer")
+    parser.epilog = "exit codes: 0 if the report covers every node, 1 if one is missing"
+
+
+def asked_root(arguments: argparse.Namespace, service: str) -> Document:
+    """The document of a service with a report. Raises CommandError."""
+    return _asked(arguments, f"/v1/{service}?budget={min(arguments.timeout, DAEMON_BUDGET_S_MAX):.3f}")
+
+
 def _positions(arguments: argparse.Namespace) -> str:
     from subord.client.member_choice import chosen_places, positions_text
 
     return positions_text(chosen_places(arguments, arguments.nodes))
 
 
-def shown_coverage(arguments: argparse.Namespace, found: Document, lines: Iterable[str]) -> int:
+def shown_report(arguments: argparse.Namespace, found: Document, lines: Iterable[str]) -> int:
+    """`shown_coverage` of a report."""
+    return shown_coverage(arguments, found, lines, "{told} of {asked} reported, the oldest {oldest} ago")
+
+
+def shown_coverage(
+    arguments: argparse.Namespace,
+    found: Document,
+    lines: Iterable[str],
+    words: str = "{told} of {asked} answered in {oldest}",
+) -> int:
     """Print the document, or the lines and the coverage as the last one; returns the exit code."""
     if arguments.json:
         print(json.dumps(found))
     else:
-        for line in (*map(printable, lines), coverage_line(found)):
+        for line in (*map(printable, lines), coverage_line(found, words)):
             print(line)
     return exit_codes.OK if found["complete"] else exit_codes.NOT_REACHED
 
 
-def coverage_line(found: Document) -> str:
+def coverage_line(found: Document, words: str) -> str:
     """`496 of 500 answered in 40 ms; missing: 10.0.0.[7,9] silent, 10.0.1.4 older release`."""
-    told = f"{found['told']} of {found['asked']} answered in {found['oldest_ms']:.0f} ms"
+    oldest = (
+        f"{found['oldest_ms']:.0f} ms"
+        if found["oldest_ms"] < SECONDS_SHOWN_MS
+        else f"{found['oldest_ms'] / 1000:.1f} s"
+    )
+    told = words.format(told=found["told"], asked=found["asked"], oldest=oldest)
     causes = ", ".join(_missing(each) for each in found["missing"])
     if not causes:
         return told if found["complete"] else f"{told}; no coordinator that knows all members was found"

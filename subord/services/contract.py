@@ -14,8 +14,17 @@ from subord.api.models.coverage import CoverageDocument, Covered
 from subord.api.node_api import NodeApi
 from subord.api.query.older_nodes import OlderQuestion
 from subord.api.query.orders import Answered
+from subord.core.carriage.reports.records import Record
 
-__all__ = ["Answered", "Service"]
+__all__ = ["Answered", "Publishing", "ReportService", "Service"]
+
+
+class Publishing(NamedTuple):
+    """The report of a service. `record`: of this node, from the algebra (core/carriage/reports/algebra.py); leaders
+    fold it without code of the service. Renewed every `interval_s`."""
+
+    record: Callable[[NodeApi], Awaitable[Record]]
+    interval_s: float
 
 
 class Service(NamedTuple):
@@ -30,3 +39,10 @@ class Service(NamedTuple):
     payload: Callable[[str], bytes] = lambda _: b""
     refusal: Callable[[NodeApi], str] = lambda _: ""
     older: OlderQuestion | None = None
+
+
+class ReportService(NamedTuple):
+    """A service whose document comes of a report: each node publishes, and the root is asked for the fold."""
+
+    publishing: Publishing
+    document: Callable[[Answered], CoverageDocument]

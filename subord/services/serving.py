@@ -26,7 +26,8 @@ from subord.core.carriage.engine.ranges import Ranges
 from subord.runtime.orders.driver import Reading
 from subord.services import NAMES
 from subord.services.acting import has_effects
-from subord.services.contract import Service
+from subord.services.contract import Publishing, ReportService, Service
+from subord.services.folds import fold_coverage, fold_in, fold_reading, publish_forever, root_of
 
 
 class SignedOrder(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,21 +51,40 @@ _signed = msgspec.json.Decoder(SignedOrder)
 Form = TypeVar("Form", bound=CoverageDocument)
 
 
-def service(name: str) -> Service:
+def service(name: str) -> Service | ReportService:
     """A registered service."""
-    found: Service = importlib.import_module(f"subord.services.{name}.core").SERVICE
+    found: Service | ReportService = importlib.import_module(f"subord.services.{name}.core").SERVICE
     return found
 
 
 def readings(node: NodeApi) -> dict[str, Reading]:
     """What this node answers to orders, by service."""
-    answers = {name: service(name).answer for name in NAMES}
-    return {name: partial(answer, node) for name, answer in answers.items() if answer is not None}
+    read = {name: _reading(node, name, service(name)) for name in NAMES}
+    return {name: each for name, each in read.items() if each is not None}
+
+
+def _reading(node: NodeApi, name: str, wanted: Service | ReportService) -> Reading | None:
+    """None: the agent acts."""
+    if isinstance(wanted, ReportService):
+        return fold_reading(node, name)
+    return None if wanted.answer is None else partial(wanted.answer, node)
 
 
 def effects() -> tuple[str, ...]:
     """The services for which the agent acts."""
     return tuple(filter(has_effects, NAMES))
+
+
+def publishings() -> dict[str, Publishing]:
+    """The reports of the registered services."""
+    found = {name: service(name) for name in NAMES}
+    return {name: each.publishing for name, each in found.items() if isinstance(each, ReportService)}
+
+
+def publish_all(node: NodeApi, nursery: trio.Nursery) -> None:
+    """Publish every report of the registered services until cancelled."""
+    for name, publishing in publishings().items():
+        nursery.start_soon(publish_forever, node, name, publishing)
 
 
 def service_app(node: NodeApi) -> App:
@@ -88,15 +108,21 @@ def signed_handlers(node: NodeApi) -> Orders:
 
 async def _read(node: NodeApi, name: str, query: Query) -> Response:
     """Give an order that needs no signature, and answer with the document of the service."""
-    if why := service(name).refusal(node):
+    wanted = service(name)
+    if isinstance(wanted, ReportService):
+        return await _give_fold(node, name, wanted, query)
+    if why := wanted.refusal(node):
         return failure(409, why)
     try:
         targets = targets_of(query.get("nodes"), node.settings.network.size)
-        payload = service(name).payload(query.get("payload", ""))
+        payload = wanted.payload(query.get("payload", ""))
     except ValueError as error:
         return failure(400, f"{error}: no node was asked")
     given = NEW._replace(receipts=query.get("receipts") == "1")
-    return await _answered(node, name, payload, targets, budget_s(query), given=given)
+    found = await asked(
+        node, name, budget_s(query), payload=payload, targets=targets, older=wanted.older, given=given
+    )
+    return document(wanted.document(found))
 
 
 async def _give(node: NodeApi, name: str, call: Call) -> Response:
@@ -109,14 +135,16 @@ async def _give(node: NodeApi, name: str, call: Call) -> Response:
     except ValueError as error:
         return failure(400, f"{error}: no node was asked")
     given = Given(order.tag, order.authority, order.receipts)
-    return await _answered(node, name, order.payload, targets, budget_s(call.query), given=given)
+    found = await asked(node, name, budget_s(call.query), payload=order.payload, targets=targets, given=given)
+    return document(service(name).document(found))
 
 
-async def _answered(
-    node: NodeApi, name: str, payload: bytes, targets: Ranges | None, left_s: float, *, given: Given
-) -> Response:
-    wanted = service(name)
-    found = await asked(node, name, left_s, payload=payload, targets=targets, older=wanted.older, given=given)
+async def _give_fold(node: NodeApi, name: str, wanted: ReportService, query: Query) -> Response:
+    """Ask the root for the fold; without its answer the document covers the root alone."""
+    found = await asked(node, name, budget_s(query), targets=root_of(node))
+    fold = fold_in(found.answer.groups)
+    if fold is not None:
+        found = found._replace(fold=fold, coverage=fold_coverage(node, fold))
     return document(wanted.document(found))
 
 

@@ -21,6 +21,10 @@ from subord.core.carriage.engine.causes import DOWN, MOVED, NO_COORDINATOR, OLDE
 from subord.core.carriage.engine.frames import order_of
 from subord.core.carriage.engine.interface import Answer, Overview
 from subord.core.carriage.engine.ranges import Ranges
+from subord.core.carriage.reports.answer import encode_fold
+from subord.core.carriage.reports.coverage import Coverage
+from subord.core.carriage.reports.records import Record
+from subord.core.carriage.reports.reports import Fold
 from subord.core.identity import receipts
 from subord.core.identity.pins import Pins
 from subord.core.members.membership import Judged, Membership
@@ -188,6 +192,17 @@ class FakeOrders:
         self.signed: list[dict[str, Any]] = []
         self.held: list[Overview] = []
         self.past: list[tuple[Overview, float]] = []
+        self.folds: dict[str, Fold] = {}
+        self.published: list[tuple[str, Record, float]] = []
+
+    def publish(self, service: str, record: Record, interval_s: float) -> None:
+        self.published.append((service, record, interval_s))
+
+    def folded(self, service: str) -> Fold:
+        return self.folds.get(service, Fold({}, Coverage(1, 0), 0.0))
+
+    def report_services(self) -> list[str]:
+        return list(self.folds)
 
     async def order(
         self, service: str, payload: bytes, targets: Ranges | None, left_s: float, **given: Any
@@ -214,6 +229,8 @@ class FakeOrders:
         for each in wanted:
             if each in causes:
                 missing[causes[each]].append(each)
+            elif service in self.folds:
+                told[encode_fold(self.folds[service])].append(each)
             else:
                 result = world.lying.get(each) or await self._result(each, service, payload)
                 told[self._receipted(each, result, **given) if given.get("receipts") else result].append(each)

@@ -15,6 +15,8 @@ from subord import __version__
 from subord.api.handlers.web import metrics_app
 from subord.config.schema import NodeConfig
 from subord.core.carriage.engine.interface import Overview
+from subord.core.carriage.reports.coverage import Coverage
+from subord.core.carriage.reports.reports import Fold
 from subord.core.view import Refusal
 from subord.sealing.identity import Verifier
 from subord.sealing.keys import key_of, keyring_of
@@ -58,6 +60,15 @@ EXPECTED = {
     "subord_orders_given": "counter",
     "subord_orders_told": "counter",
     "subord_orders_missing": "counter",
+    "subord_spool_records": "gauge",
+    "subord_spool_bytes": "gauge",
+    "subord_spool_bytes_max": "gauge",
+    "subord_records_accepted": "counter",
+    "subord_records_refused": "counter",
+    "subord_records_stored": "counter",
+    "subord_report_nodes": "gauge",
+    "subord_report_oldest_seconds": "gauge",
+    "subord_reports": "counter",
     "subord_send_errors": "counter",
     "subord_log_lines": "counter",
     "subord_round_trip_seconds": "histogram",
@@ -79,7 +90,11 @@ def busy_node(position: int) -> FakeNode:
     node.counters.orders_told = 77
     node.counters.orders_missing["silent"] = 9
     node.orders.held.append(Overview("ping", 5, False, 7, 3, 0, 0.2, 0.6))
+    node.counters.spool_records, node.counters.spool_bytes, node.counters.spool_bytes_max = 3, 400, 65_536
+    node.counters.records_accepted, node.counters.records_refused, node.counters.records_stored = 8, 9, 10
     node.counters.send_errors["EHOSTUNREACH"] = 5
+    node.counters.reports_sent = 8
+    node.orders.folds["load"] = Fold({}, Coverage(7, 6), 1.5)
     node.counters.jobs_done = 2.5
     node.counters.readings_failed["missing"] = 4
     for seconds in (0.0002, 0.0002, 7.0):
@@ -120,6 +135,16 @@ async def test_names_types_and_help() -> None:
         ("subord_orders_given_total", {"service": "ping"}, 8),
         ("subord_orders_told_total", {}, 77),
         ("subord_orders_missing_total", {"cause": "silent"}, 9),
+        ("subord_spool_records", {}, 3),
+        ("subord_spool_bytes", {}, 400),
+        ("subord_spool_bytes_max", {}, 65_536),
+        ("subord_records_accepted_total", {}, 8),
+        ("subord_records_refused_total", {}, 9),
+        ("subord_records_stored_total", {}, 10),
+        ("subord_reports_total", {"direction": "sent"}, 8),
+        ("subord_report_nodes", {"report": "load", "state": "asked"}, 7),
+        ("subord_report_nodes", {"report": "load", "state": "told"}, 6),
+        ("subord_report_oldest_seconds", {"report": "load"}, 1.5),
         ("subord_level", {}, 1),
         ("subord_real_level", {}, 1),
         ("subord_is_root", {}, 0),

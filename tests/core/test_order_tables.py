@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from loops import over
 
 from subord.core.carriage.engine import bounds, causes
+from subord.core.carriage.engine.acting.tags import Step, Tags
 from subord.core.carriage.engine.causes import NO_TIME, OUTCOME_UNKNOWN, SENTENCES, SILENT, TOO_LARGE, sentence
 from subord.core.carriage.engine.due import Due
 from subord.core.carriage.engine.folding import Fold, Room, told_frames
@@ -18,7 +19,6 @@ from subord.core.carriage.engine.frames import Ask, Told, Unreadable, decode, en
 from subord.core.carriage.engine.interface import Lane, Outcome
 from subord.core.carriage.engine.lanes import CREDITS, Credit, Incoming, Outgoing, decode_credit, encode_credit
 from subord.core.carriage.engine.ranges import POSITION_MAX, Ranges
-from subord.core.carriage.engine.tags import Step, Tags
 from subord.core.carriage.engine.tasks import Task
 
 TAG = b"0123456789abcdef"

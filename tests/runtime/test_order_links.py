@@ -15,7 +15,7 @@ from conditions import until
 
 from subord.core.address.network import Network
 from subord.core.carriage.engine.causes import OLDER, REFUSED, SILENT
-from subord.core.carriage.engine.frames import Check, encode, order_of
+from subord.core.carriage.engine.frames import Check, Told, encode, order_of
 from subord.core.carriage.engine.interface import (
     Act,
     Acted,
@@ -33,6 +33,8 @@ from subord.core.carriage.engine.interface import (
     Wakeup,
 )
 from subord.core.carriage.engine.lanes import CREDITS, Credit, encode_credit
+from subord.core.carriage.engine.links import Links
+from subord.core.carriage.engine.parts import Parts
 from subord.core.carriage.engine.ranges import Ranges
 from subord.core.node import Node
 from subord.core.settings import Settings
@@ -64,6 +66,7 @@ class Recorder:
         self.dropped: Counter[str] = Counter()
         self.deadline = inf
         self.sizes = {"held bytes": 0}
+        self.parts = Parts((), Links(OURS))
 
     def handle(self, event: Any, _: float) -> list[Action]:
         self.events.append(event)
@@ -151,10 +154,22 @@ async def test_what_is_taken_in_is_credited() -> None:
     async with tried() as one:
         await one.next()
         one.driver.receive(one.link, GREETING)
-        big = encode(THEIRS, OURS, Check(7)) + bytes(40_000)
-        for _ in range(2):
+        big = encode(THEIRS, OURS, Told(7, ((bytes(30_000), (0, 0)),)))
+        for _ in range(3):
             one.driver.receive(one.link, big)
-        assert await one.next() == encode_credit(Credit(OURS, THEIRS, Lane.ORDER, 2 * len(big)))
+        assert await one.next() == encode_credit(Credit(OURS, THEIRS, Lane.ORDER, 3 * len(big)))
+
+
+async def test_a_frame_is_credited_in_the_lane_that_it_was_sent_in() -> None:
+    async with tried() as one:
+        await one.next()
+        one.driver.receive(one.link, GREETING)
+        told = encode(THEIRS, OURS, Told(7, ((bytes(30_000), (0, 0)),)))
+        for _ in range(CREDITS[Lane.ORDER] // len(CHECK)):
+            one.driver.receive(one.link, CHECK)  # more than the credit of orders, in the lane of control
+        for _ in range(3):
+            one.driver.receive(one.link, told)
+        assert await one.next() == encode_credit(Credit(OURS, THEIRS, Lane.ORDER, 3 * len(told)))
 
 
 async def test_a_full_lane_is_counted() -> None:

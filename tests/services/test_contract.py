@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import json
+from collections import Counter
 from pathlib import Path
 
 import msgspec
@@ -17,10 +18,12 @@ from subord.core.carriage.engine.bounds import RESULT_BYTES_MAX, SERVICE_CHARS_M
 from subord.core.carriage.engine.causes import SENTENCES
 from subord.core.carriage.engine.interface import Answer
 from subord.core.carriage.engine.ranges import Ranges
+from subord.core.carriage.reports.bounds import INTERVAL_S_MAX, INTERVAL_S_MIN
+from subord.core.carriage.reports.records import fitted, read
 from subord.services import NAMES, WORDS
 from subord.services.acting import has_effects
 from subord.services.contract import Service
-from subord.services.serving import readings, service, service_app
+from subord.services.serving import publishings, readings, service, service_app
 from tests.api.fake_node_api import World
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
@@ -31,9 +34,9 @@ ACTIONS = {"key": "list"}
 each_service = pytest.mark.parametrize("name", NAMES)
 
 
-async def result_of(one: Service, position: int) -> bytes:
-    assert one.answer is not None
-    return await one.answer(World().node(position), one.payload(""))
+async def result_of(name: str, position: int) -> bytes:
+    one, node = service(name), World().node(position)
+    return await readings(node)[name](one.payload("") if isinstance(one, Service) else b"")
 
 
 def test_the_names_are_words() -> None:
@@ -45,8 +48,8 @@ def test_the_names_are_words() -> None:
 async def test_an_answer_is_bounded_and_equal_on_equal_nodes(name: str) -> None:
     """Four and five have the same level, leader and subordinates, so what they say travels as one."""
     one = service(name)
-    assert has_effects(name) is (one.answer is None)
-    results = [await result_of(one, position) for position in (4, 5)]
+    assert has_effects(name) is (isinstance(one, Service) and one.answer is None)
+    results = [await result_of(name, position) for position in (4, 5)]
     assert results[0] == results[1]
     assert len(results[0]) <= RESULT_BYTES_MAX
 
@@ -54,7 +57,7 @@ async def test_an_answer_is_bounded_and_equal_on_equal_nodes(name: str) -> None:
 @each_service
 async def test_the_document_covers_all_targets(name: str) -> None:
     one, node = service(name), World().node(1)
-    result = await result_of(one, 4)
+    result = await result_of(name, 4)
     answers = [
         Answer(
             targets=Ranges.of((1, 2, 3)), groups=((result, Ranges.of((1, 3))),), missing=(("down", Ranges.of((2,))),)
@@ -71,6 +74,15 @@ async def test_the_document_covers_all_targets(name: str) -> None:
         assert found.complete is answer.is_whole
         assert found.oldest_ms == 250
         msgspec.json.encode(made)
+
+
+async def test_a_record_is_bounded_and_of_the_algebra() -> None:
+    for publishing in publishings().values():
+        record = await publishing.record(World().node(4))
+        found = fitted(record)
+        assert not found.left_out
+        assert read(found.fields, Counter()) == record
+        assert INTERVAL_S_MIN <= publishing.interval_s <= INTERVAL_S_MAX
 
 
 @each_service

@@ -1,4 +1,7 @@
-"""Two hundred fixed seeds of orders during disasters; `./dev campaign --services --seeds 10000` is the long form."""
+"""Two hundred fixed seeds of orders and records during disasters, half of them with reports, half with a blob.
+
+`./dev campaign --services --seeds 10000` is the long form.
+"""
 
 from __future__ import annotations
 

@@ -46,6 +46,8 @@ class Options:
     previous: str | None = None  # wheel or directory of another release (releases.py)
     old: tuple[str, ...] = ()  # addresses that begin with it
 
+    sinks: tuple[str, ...] = ()  # addresses that store the records of the ledger
+
     def __post_init__(self) -> None:
         if self.previous is None and self.old:
             raise LabError("Old nodes need a release to be of: give --previous FILE, too.")
@@ -89,13 +91,16 @@ def config_text(options: Options, address: str, files: Path, directory: RunDirec
         "event_log": str(directory.events),
         "grace_s": 2.0,
     }
-    text = f"[cluster]\n{_lines(cluster)}\n[node]\n{_lines(node)}"
-    agent = {
-        "socket": str(files / "agent.sock"),  # not that of this machine
-        "policy": str(directory.policy),
-        "state_directory": str(files / "agent"),
-    }
-    return text if is_old else f"{text}\n[agent]\n{_lines(agent)}"
+    tables = {"cluster": cluster, "node": node}
+    if not is_old:  # releases before 0.3 do not know the others
+        tables["agent"] = {
+            "socket": str(files / "agent.sock"),  # not that of this machine
+            "policy": str(directory.policy),
+            "state_directory": str(files / "agent"),
+        }
+        if address in options.sinks:
+            tables["ledger"] = {"sink": str(files / "records.sqlite")}
+    return "\n".join(f"[{name}]\n{_lines(table)}" for name, table in tables.items())
 
 
 def _lines(table: dict[str, Any]) -> str:

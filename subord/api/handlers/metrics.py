@@ -74,6 +74,7 @@ class _Node(Collector):
         yield _count("leader_changes", "Changes of the leader since start", view.leader_changes)
         yield _count("exchanges", "Proposals that were answered since start", view.exchanges)
         yield from _counted(self._node.counters)
+        yield from _reports(self._node)
         yield _by("log_lines", "Log lines by fate", "fate", Counter(self._node.log.counts))
         yield from _timed(self._node.counters)
 
@@ -219,7 +220,33 @@ def _counted(counters: Counters) -> Iterator[Metric]:
     yield _by(
         "orders_missing", "Nodes that did not answer orders of this node, by cause", "cause", counters.orders_missing
     )
+    yield _gauge("spool_records", "Records of this node that no sink has acknowledged", counters.spool_records)
+    yield _gauge("spool_bytes", "Bytes of these records", counters.spool_bytes)
+    yield _gauge("spool_bytes_max", "Bytes that the spool takes; 0: there is none", counters.spool_bytes_max)
+    yield _count("records_accepted", "Records that writers gave to this node", counters.records_accepted)
+    yield _count("records_refused", "Records that the full spool did not take", counters.records_refused)
+    yield _count(
+        "records_stored", "Records that this sink got, those that came again included", counters.records_stored
+    )
     yield _by("send_errors", "Datagrams that the kernel rejected, by errno name", "errno", counters.send_errors)
+
+
+def _reports(node: NodeApi) -> Iterator[Metric]:
+    """What this node knows of its branch; at the root of the whole tree."""
+    text = "Nodes of this node's branch, by report: asked, and told those that the fold covers"
+    covered = GaugeMetricFamily("subord_report_nodes", text, labels=("report", "state"))
+    text = "Age of the oldest part of the fold of this node's branch, by report"
+    oldest = GaugeMetricFamily("subord_report_oldest_seconds", text, labels=("report",))
+    for name in node.orders.report_services():
+        found = node.orders.folded(name)
+        covered.add_metric((name, "asked"), found.coverage.asked)
+        covered.add_metric((name, "told"), found.coverage.told)
+        oldest.add_metric((name,), found.oldest_s)
+    yield covered
+    yield oldest
+    counters = node.counters
+    moved = Counter(sent=counters.reports_sent, received=counters.reports_received)
+    yield _by("reports", "Reports along edges, by direction", "direction", moved)
 
 
 def _timed(counters: Counters) -> Iterator[Metric]:

@@ -14,10 +14,10 @@ from typing import Annotated, Final
 import msgspec
 
 from subord import __version__
-from subord.api.handlers.hidden_branches import hidden_branches
 from subord.api.models import nodes
 from subord.api.models.document import Address, Count
 from subord.api.node_api import NodeApi
+from subord.api.query.hidden_branches import hidden_branches
 from subord.core.carriage.engine.bounds import RESULT_BYTES_MAX
 from subord.core.identity.identity import WORDS
 from subord.core.view import Snapshot

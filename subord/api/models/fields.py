@@ -281,6 +281,12 @@ class JobsDocument(Document, frozen=True, kw_only=True):
     jobs_per_hour: float | None
 
 
+class RecordsDocument(Document, frozen=True, kw_only=True):
+    """Records of one request that this node keeps until a sink has them."""
+
+    accepted: int
+
+
 class LogDocument(Document, frozen=True, kw_only=True):
     """The log level, and what set it last."""
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from itertools import islice
 from secrets import token_bytes
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 import msgspec
 import trio
@@ -22,9 +22,11 @@ from subord.core.carriage.engine.bounds import TAG_BYTES
 from subord.core.carriage.engine.causes import OLDER, sentence
 from subord.core.carriage.engine.interface import Answer
 from subord.core.carriage.engine.ranges import Ranges
+from subord.core.carriage.reports.reports import Fold
 from subord.core.identity import receipts
 from subord.core.view import Position
 
+Kind = TypeVar("Kind")
 BUDGET_S: Final = 2.0
 """Of an order without a time of its own. Without hung nodes it ends much earlier; nodes that stand in for a hung root
 take more than a second."""
@@ -53,6 +55,13 @@ class Answered(NamedTuple):
     coverage: Coverage
     older: Mapping[Position, OlderNode] = {}
     report: msgspec.Struct | None = None
+    fold: Fold | None = None
+    """Of a service with a report: what the root knows; None: the root has not answered."""
+
+    def value(self, name: str, kind: type[Kind]) -> Kind:
+        """A field of the fold; of no node when it is absent, or of another kind."""
+        found = None if self.fold is None else self.fold.record.get(name)
+        return found if isinstance(found, kind) else kind()
 
     @property
     def asked(self) -> str:

@@ -9,11 +9,11 @@ once.
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, suppress
 from math import inf
 from secrets import token_bytes
-from typing import Final, NoReturn, assert_never
+from typing import Any, Final, NoReturn, Protocol, assert_never
 
 import trio
 
@@ -33,7 +33,6 @@ from subord.core.carriage.engine.interface import (
     Finished,
     HangUp,
     Issue,
-    Lane,
     Link,
     Note,
     Noted,
@@ -41,12 +40,19 @@ from subord.core.carriage.engine.interface import (
     Opened,
     Outcome,
     Overview,
+    PartAction,
+    PartEvent,
     Progress,
     Role,
     Transmit,
     Wakeup,
 )
+from subord.core.carriage.engine.lanes import lane_of
+from subord.core.carriage.engine.parts import Part
 from subord.core.carriage.engine.ranges import NONE, Ranges
+from subord.core.carriage.reports.coverage import widened
+from subord.core.carriage.reports.records import Record
+from subord.core.carriage.reports.reports import Fold, Publish, Reports
 from subord.core.members.membership import Membership
 from subord.core.node import Node
 from subord.core.roster_tree import RosterTree
@@ -66,6 +72,17 @@ Receipt = Callable[[Order, bytes], bytes]
 Called = Callable[[str], AbstractAsyncContextManager[Stream | None]]
 
 
+class Carrier(Protocol):
+    """A part of the engine, and what carries out its actions."""
+
+    feed: Callable[[PartEvent], None]
+    """Gives an event to the engine."""
+
+    @property
+    def actions(self) -> Mapping[type[PartAction], Callable[[Any], None]]: ...
+    def part_of(self, tree: RosterTree) -> Part: ...
+
+
 class _Waiting:
     """A command that waits for an answer."""
 
@@ -83,12 +100,14 @@ class OrderDriver:
         counters: Counters,
         readings: Mapping[str, Reading],
         membership: Membership | None = None,
+        parts: Sequence[Carrier] = (),
         *,
         agent: Agent | None = None,
         effects: Collection[str] = (),
     ) -> None:
         """`readings`: what this node answers, by service; they change nothing and need no agent. `membership`: the
-        members that this node remembers. `effects`: the services for which `agent` acts."""
+        members that this node remembers. `parts`: what else rides on the links. `effects`: the services for which
+        `agent` acts."""
         self.called: Called
         """Opens a stream for orders to an address."""
         self.receipt: Receipt = lambda _, result: result
@@ -97,15 +116,22 @@ class OrderDriver:
         self._agent = agent
         self._counters = counters
         offered = {**{name: Offered() for name in readings}, **{name: Offered(has_effects=True) for name in effects}}
-        tree = RosterTree(node)
+        self._tree = RosterTree(node)
         if membership is not None:
-            tree = RosterTree(node, membership.register, membership.history.pending)
-        self.engine = Engine(tree, offered, now=trio.current_time())
+            self._tree = RosterTree(node, membership.register, membership.history.pending)
+        self.reports = Reports(self._tree)
+        carried = [each.part_of(self._tree) for each in parts]
+        self.engine = Engine(self._tree, offered, parts=(self.reports, *carried), now=trio.current_time())
         self._timer = trio.CancelScope(deadline=inf)
         self._links: dict[Link, OrderLink] = {}
         self._calls: dict[Link, trio.CancelScope] = {}
         self._waiting: dict[Tag, _Waiting] = {}
         self._nursery: trio.Nursery | None = None
+        self._part_actions: dict[type[PartAction], Callable[[Any], None]] = {}
+        """What carries out the actions of parts."""
+        for each in parts:
+            self._part_actions |= each.actions
+            each.feed = self.feed
 
     # -- the engine ----------------------------------------------------------------------------------------
 
@@ -127,10 +153,15 @@ class OrderDriver:
         for word, times in self.engine.dropped.items():
             self._counters.dropped[f"order_{word.replace(' ', '_')}"] += times
         self.engine.dropped.clear()
+        for word, times in self.engine.parts.dropped.items():
+            self._counters.dropped[word.replace(" ", "_")] += times
+        self.engine.parts.forget_dropped()
+        self._counters.reports_sent, self._counters.reports_received = self.reports.sent, self.reports.received
 
     def sizes(self) -> dict[str, int]:
         """Entries by table."""
-        return {f"order_{name.replace(' ', '_')}": size for name, size in self.engine.sizes.items()}
+        orders = {f"order_{name.replace(' ', '_')}": size for name, size in self.engine.sizes.items()}
+        return orders | {name.replace(" ", "_"): size for name, size in self.engine.parts.sizes.items()}
 
     def _carry_out(self, action: Action) -> None:
         match action:
@@ -150,6 +181,8 @@ class OrderDriver:
                 self._start(self._note, action)
             case Progress() | Finished():
                 self._answer(action)
+            case PartAction():
+                self._part_actions[type(action)](action)
             case _:
                 assert_never(action)
 
@@ -184,6 +217,23 @@ class OrderDriver:
                 logger.exception("the service %s failed", order.service)
                 self._counters.dropped["service_failed"] += 1
         return Outcome(cause=REFUSED)
+
+    # -- reports -------------------------------------------------------------------------------------------
+
+    def publish(self, service: str, record: Record, interval_s: float) -> None:
+        """The record of this node for a report."""
+        self.feed(Publish(service, record, interval_s))
+
+    def folded(self, service: str) -> Fold:
+        """What this node knows of its branch; the root knows also which members are not in the tree."""
+        found = self.reports.folded(service, trio.current_time())
+        if not self._tree.is_root:
+            return found
+        absent = self._tree.split(self._tree.every()).absent
+        return found._replace(coverage=widened(found.coverage, absent))
+
+    def report_services(self) -> list[str]:
+        return self.reports.services()
 
     # -- orders of this node -------------------------------------------------------------------------------
 
@@ -280,7 +330,7 @@ class OrderDriver:
         if not link.peer_incarnation:
             return False
         self.feed(Arrived(link.name, data))
-        link.took(Lane.ORDER, len(data))
+        link.took(lane_of(data), len(data))
         return True
 
     async def hold_call(self, peer: str, stream: Stream, frames: Frames) -> None:
@@ -331,7 +381,7 @@ class OrderDriver:
             name=action.link,
         )
         self._links[link.name] = link
-        link.offer(Lane.ORDER, action.data)
+        link.offer(lane_of(action.data), action.data)
         try:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(link.send_forever)

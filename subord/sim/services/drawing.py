@@ -17,6 +17,7 @@ from subord.core.view import Position
 from subord.sim.services.truth import ABSENT, READ, WRITE
 
 ORDERS_MAX: Final = 24
+WRITES_MAX: Final = 60
 GAPS_S: Final = (0.0, 0.0, 0.05, 0.3, 1.0, 2.0, 4.0)
 LEFT_S: Final = (0.02, 0.3, 1.0, 3.0, 5.0, 12.0)
 ACT_S: Final = (0.0, 0.0, 0.0, 0.02, 0.4, 2.0, inf)
@@ -71,3 +72,18 @@ class OrderDraw:
             first = chance.choice(positions)
             return Ranges(((first, first + chance.randint(0, 2 * len(positions))),))
         return Ranges.of(chance.sample(positions, chance.randint(1, len(positions))))
+
+
+class WriterDraw:
+    """Draws the sinks, the bound of the spools, and when nodes write records."""
+
+    def __init__(self, seed: int, positions: Sequence[Position]) -> None:
+        self.chance = Random(f"{seed}/records")
+        self.sinks = set(self.chance.sample(list(positions), min(self.chance.choice((1, 1, 2)), len(positions))))
+        self.spool_bytes = self.chance.choice((8_000, 100_000))
+        self.left = WRITES_MAX
+        self._gap_s = self.chance.choice((0.1, 0.5, 2.0))
+
+    def pause_s(self) -> float:
+        """Until the next records."""
+        return self._gap_s * self.chance.choice(GAPS_S)

@@ -13,6 +13,7 @@ import msgspec
 
 from subord.core.carriage.engine.frames import Ask, Frame, Told, decode, encode
 from subord.core.carriage.engine.interface import Link
+from subord.core.carriage.engine.lanes import PART_BODIES, lane_of
 from subord.core.carriage.engine.ranges import NONE, Ranges
 from subord.core.view import Position
 from subord.sim.services.truth import LIE
@@ -32,6 +33,8 @@ class Liar:
 
     def hears(self, link: Link, data: bytes) -> None:
         """A frame comes; it remembers which nodes it is asked for."""
+        if lane_of(data) in PART_BODIES:
+            return
         body = decode(data).body
         if isinstance(body, Ask):
             is_every = body.climbs and body.order.flat_targets is None
@@ -39,6 +42,8 @@ class Liar:
 
     def says(self, link: Link, data: bytes) -> list[bytes]:
         """The frames that it sends in place of this one."""
+        if lane_of(data) in PART_BODIES:
+            return [data]
         frame = decode(data)
         if self._chance.random() >= LIES:
             return [data]

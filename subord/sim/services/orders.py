@@ -11,7 +11,7 @@ from collections.abc import Callable
 from itertools import count
 from math import inf
 from random import Random
-from typing import Final
+from typing import Any, Final, Protocol
 
 from subord.core.carriage.engine import bounds
 from subord.core.carriage.engine.causes import DOWN, OLDER, SILENT
@@ -34,11 +34,14 @@ from subord.core.carriage.engine.interface import (
     Offered,
     Opened,
     Outcome,
+    PartAction,
+    PartEvent,
     Progress,
     Role,
     Transmit,
     Wakeup,
 )
+from subord.core.carriage.engine.parts import Part
 from subord.core.carriage.engine.ranges import Ranges
 from subord.core.roster_tree import RosterTree
 from subord.core.view import Position
@@ -58,8 +61,26 @@ TICK_S: Final = 1e-6
 WAKEUP: Final = Wakeup()
 
 
+class Side(Protocol):
+    """A part of every engine, and what carries out its actions."""
+
+    @property
+    def actions(self) -> tuple[type[PartAction], ...]: ...
+    def part_of(self, position: Position, tree: RosterTree) -> Part:
+        """Of a life that begins."""
+
+    def lose(self, position: Position) -> None:
+        """Another host, with an empty disk, has the address from now on."""
+
+    def carry_out(self, position: Position, engine: Engine, action: Any) -> None: ...
+    def handled(self, position: Position, engine: Engine, /) -> None:
+        """An event is over; check bounds."""
+
+
 class Orders(Carried):
     """The engines of one world. `older`: nodes of a release without orders. `liars`: by position."""
+
+    is_there = True
 
     def __init__(self, world: World, judge: Judge, chance: Random) -> None:
         self.engines: dict[Position, Engine] = {}
@@ -77,6 +98,8 @@ class Orders(Carried):
         self._disks: dict[Position, dict[Tag, float]] = {}
         self._written: dict[Position, Order] = {}
         """The last order with effects that each node has acted on, in any of its lives."""
+        self.sides: list[Side] = []
+        """What else rides on the links of orders."""
         self._pipes = Pipes(world, chance, deliver=self._deliver, is_alive=self._is_alive)
 
     # -- lives ------------------------------------------------------------------------------------------
@@ -93,7 +116,8 @@ class Orders(Carried):
         else:
             of_node = members.of[position]
             tree = RosterTree(node, of_node.register, of_node.history.pending)
-        self.engines[position] = Engine(tree, SERVICES, over=over, now=now)
+        parts = [each.part_of(position, tree) for each in self.sides]
+        self.engines[position] = Engine(tree, SERVICES, over=over, parts=parts, now=now)
         self._wake_at[position] = inf
         if position in self._written:
             self._world.after(REPLAY_S, self._replay, position, self._written[position])
@@ -109,6 +133,8 @@ class Orders(Carried):
         self._disks.pop(position, None)
         self._written.pop(position, None)
         self._judge.replaced(position)
+        for each in self.sides:
+            each.lose(position)
 
     def resumed(self, position: Position) -> None:
         if position in self.engines:
@@ -130,6 +156,10 @@ class Orders(Carried):
         self._pipes.join(*ends)
         for end, role in zip(ends, (Role.LEADER, Role.SUBORDINATE), strict=True):
             self._tell_opened(end, role)
+
+    def has_edge(self, position: Position, leader: Position) -> bool:
+        """Whether the stream to the leader is open; after many ends a process waits long before the next."""
+        return (position, leader) in self._edges
 
     def measure(self) -> None:
         """The kernels measure all edges again, as each digest on an idle edge lets them."""
@@ -194,6 +224,15 @@ class Orders(Carried):
         """A command of a node gives an order."""
         self._feed(position, Issue(order, left_s))
 
+    def feed(self, position: Position, engine: Engine, event: PartEvent) -> None:
+        """An event of a part, as soon as the process of the engine runs; not if it has ended."""
+        if self.engines.get(position) is not engine:
+            return
+        if position in self._world.paused:
+            self._world.after(0.1, self.feed, position, engine, event)
+        else:
+            self._feed(position, event)
+
     def wake(self, position: Position) -> None:
         engine = self.engines.get(position)
         if engine is not None and position not in self._world.paused:
@@ -208,6 +247,8 @@ class Orders(Carried):
         for action in engine.handle(event, now):
             self._carry_out(position, engine, action)
         self._judge.handled(position, engine)
+        for each in self.sides:
+            each.handled(position, engine)
         self._plan(position, engine)
 
     def _plan(self, position: Position, engine: Engine) -> None:
@@ -247,6 +288,10 @@ class Orders(Carried):
                 self._judge.progress(position, action.answer)
             case Finished():
                 self._judge.finished(position, action.tag, action.answer)
+            case PartAction():
+                next(each for each in self.sides if isinstance(action, each.actions)).carry_out(
+                    position, engine, action
+                )
 
     def _transmit(self, position: Position, action: Transmit) -> None:
         end = self._ends[position].get(action.link)

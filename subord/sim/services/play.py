@@ -18,10 +18,13 @@ from subord.core.carriage.engine.ranges import Ranges
 from subord.core.view import Position
 from subord.sim.player import Play, Played
 from subord.sim.scenario.definition import Scenario
-from subord.sim.services.drawing import ORDERS_MAX, OrderDraw
+from subord.sim.services.blobs import BlobSide
+from subord.sim.services.drawing import ORDERS_MAX, OrderDraw, WriterDraw
 from subord.sim.services.judge import Judge
+from subord.sim.services.ledger import LedgerSide
 from subord.sim.services.lies import Liar
 from subord.sim.services.orders import Orders
+from subord.sim.services.reports import ReportDraw, ReportSide
 from subord.sim.services.truth import READ
 from subord.sim.violation import Violation
 
@@ -30,6 +33,9 @@ SETTLED_LEFT_S: Final = 20.0  # a chain of many levels keeps a margin at each
 SETTLED_S_MAX: Final = 1.0
 HUNG_S_MAX: Final = 3.0
 AHEAD_S: Final = (0.0, 0.0, 0.0003, 0.0006, 0.001)  # by which an order is ahead of the stop of a node
+STORED_S_MAX: Final = 150.0  # the longest pause between two trials, twice
+AFTER_STOP_S: Final = 15.0  # a stopped node continues, and all streams open again
+AFTER_DEATH_S: Final = 2.0
 OVER_S: Final = 13.0  # the longest order
 LONG_S: Final = 2000.0  # tags are kept no longer
 OLDER: Final = "older release"
@@ -51,6 +57,20 @@ class OrderPlay:
         self.orders.act_s = lambda tag: self._act_s.get(tag, 0.0)
         self.world.carried = self.orders
         self._left = ORDERS_MAX
+        self.reports = ReportSide(self.world, ReportDraw(script.seed, self.play.positions), self.orders.feed)
+        self.reports.engine_of, self.reports.has_edge = self.orders.engines.get, self.orders.has_edge
+        self.orders.sides.append(self.reports)
+        self._begin_ledger(script.seed)
+        self.blobs = BlobSide(self.world, Random(f"{script.seed}/blobs"), self.orders.feed)
+        self.blobs.engine_of = self.orders.engines.get
+        self.orders.sides.append(self.blobs)
+
+    def _begin_ledger(self, seed: int) -> None:
+        self._writers = WriterDraw(seed, self.play.positions)
+        drawn, orders = self._writers, self.orders
+        self.ledger = LedgerSide(self.world, Random(f"{seed}/disks"), drawn.sinks, drawn.spool_bytes, orders.feed)
+        self.ledger.engine_of = orders.engines.get
+        orders.sides.append(self.ledger)
 
     def trace(self, say: Callable[[str], None]) -> None:
         """Pass a line for each step, frame and answer to `say`."""
@@ -59,13 +79,19 @@ class OrderPlay:
     def run(self) -> Played:
         """All steps with orders, then the demands. Raises Violation."""
         self.world.after(self.draw.pause_s(), self._issue_drawn)
+        self.world.after(self._writers.pause_s(), self._write_drawn)
+        self.blobs.begin(self._able)
         played = self.play.run()
-        self._left = 0
+        self._left = self._writers.left = 0
         self.world.run(QUIET_S)
         self.orders.measure()
         self.world.run(1.0)
         self._demand_whole()
+        self._demand_sum("in a settled tree")
         self._demand_bypass()
+        self._demand_sum_after_death()
+        self._demand_stored()
+        self._demand_blobs()
         self._demand_over()
         return played
 
@@ -88,6 +114,18 @@ class OrderPlay:
         self.play.say(f"{order.issuer}: order {order.tag.hex()[:6]} {order.service} to {targets_shown}, {left_s} s")
         self.judge.issued(order.issuer, self.orders.engines[order.issuer], order, left_s, targets)
         self.orders.issue(order.issuer, order, left_s)
+
+    def _write_drawn(self) -> None:
+        if not self._writers.left:
+            return
+        self._writers.left -= 1
+        self.world.after(self._writers.pause_s(), self._write_drawn)
+        if able := self._able():
+            self.ledger.write(self._writers.chance.choice(able))
+
+    def _able(self) -> list[Position]:
+        """Nodes with a process that runs."""
+        return [each for each in sorted(self.orders.engines) if each not in self.world.paused]
 
     # -- a settled tree -----------------------------------------------------------------------------------
 
@@ -158,14 +196,56 @@ class OrderPlay:
             raise Violation("C11", world.now, f"{issuer} was answered after {took_s:.2f} s")
         world.resume(stopped)
 
+    def _demand_stored(self) -> None:
+        """C8: no accepted record is lost; in a settled tree with a sink, every spool is emptied."""
+        self.ledger.demand_kept()
+        if self.world.unjudged or self.orders.older or not self.ledger.sinks & self.orders.engines.keys():
+            return
+        until = self.world.now + STORED_S_MAX
+        while (waiting := self.ledger.waiting()) and self.world.now < until:
+            self.world.run(1.0)
+        if waiting:
+            raise Violation("C8", self.world.now, f"records of {waiting} reach no sink")
+
+    def _demand_sum(self, when: str) -> None:
+        """C7: each root has the direct sum."""
+        if self.world.unjudged:
+            return
+        for text in self.reports.wrong():
+            raise Violation("C7", self.world.now, f"{when}: {text}")
+
+    def _demand_sum_after_death(self) -> None:
+        """C7: when a node without subordinates dies, the sum is right again soon."""
+        world = self.world
+        leaves = sorted(set(world.nodes) - {world.leader_of(each) for each in world.nodes})
+        if world.unjudged or len(leaves) < 2 or not self.reports.is_reporting:
+            return
+        world.run(AFTER_STOP_S)
+        dead = self.draw.chance.choice(leaves)
+        self.play.say(f"{dead} is killed")
+        world.kill(dead)
+        world.run(AFTER_DEATH_S)
+        self._demand_sum(f"{AFTER_DEATH_S} s after the death of {dead}")
+
+    def _demand_blobs(self) -> None:
+        """C12: in a settled tree every node gets the blob of a source that lives."""
+        self.blobs.demand_whole()
+        until = self.world.now + STORED_S_MAX
+        while not self.world.unjudged and (waiting := self.blobs.waiting()):
+            if self.world.now > until:
+                raise Violation("C12", self.world.now, f"{waiting} do not get a blob")
+            self.world.run(1.0)
+        self.blobs.release()
+
     def _demand_over(self) -> None:
         """C2 and C4: after all deadlines nothing is left."""
         self.world.run(OVER_S)
         self.judge.demand_ends(self.orders.engines)
         for position, engine in self.orders.engines.items():
             self.judge.demand_empty(position, engine, is_late=False)
+            self.blobs.demand_empty(position, engine)
             now = self.world.clock(position) + LONG_S
             engine.handle(Wakeup(), now)
             self.judge.demand_empty(position, engine, is_late=True)
-            if engine.deadline < inf:
+            if engine.deadline < inf and not self.ledger.waiting():
                 raise Violation("C4", self.world.now, f"{position} still waits for {engine.deadline}")

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from subord.core.carriage.engine.frames import Ack, Ask, Body, Check, Lost, Resolved, Told, decode
-from subord.core.carriage.engine.interface import Act, Action, Answer, CallDirect, Finished, Note, Progress
+from subord.core.carriage.blobs import bodies as blobs
+from subord.core.carriage.engine.frames import Ack, Ask, Body, Check, Lost, Resolved, Told, decode, open_envelope
+from subord.core.carriage.engine.interface import Act, Action, Answer, CallDirect, Finished, Lane, Note, Progress
+from subord.core.carriage.engine.lanes import lane_of
 from subord.core.carriage.engine.ranges import Ranges
+from subord.core.carriage.ledger import bodies as ledger
+from subord.core.carriage.reports.frames import Report, decode_report
 
 Flat = tuple[int, ...]
 
@@ -30,7 +34,41 @@ def of_body(body: Body) -> str:
 
 def of_data(data: bytes) -> str:
     """What a frame says."""
+    lane = lane_of(data)
+    if lane is Lane.BLOB:
+        return of_chunk(blobs.decode(open_envelope(data).body))
+    if lane is Lane.LEDGER:
+        return of_record_body(ledger.decode(open_envelope(data).body))
+    if lane is Lane.REPORT:
+        return of_report(decode_report(open_envelope(data).body))
     return of_body(decode(data).body)
+
+
+def of_chunk(body: blobs.Body) -> str:
+    """What one node says to another about a chunk."""
+    word, name = type(body).__name__.lower(), body.name.hex()[:6]
+    if isinstance(body, blobs.Piece):
+        return f"{word} {name}: {body.offset}-{body.offset + len(body.data)} of {body.size}"
+    return f"{word} {name}"
+
+
+def of_record_body(body: ledger.Body) -> str:
+    """What one node says to another about records."""
+    match body:
+        case ledger.Batch():
+            last = body.first + len(body.records) - 1
+            return f"records {body.first}-{last} of {body.origin} for the sink {body.sink}"
+        case ledger.Stored():
+            last = body.key.first + body.key.count - 1
+            return f"stored {body.key.first}-{last} of {body.key.origin}"
+        case ledger.Sinks():
+            return f"sinks {' '.join(map(str, body.positions)) or 'none'}"
+
+
+def of_report(report: Report) -> str:
+    """What a subordinate says of its branch."""
+    missing = "".join(f", {each.count} {each.cause}: {each.nodes}" for each in report.missing)
+    return f"report {report.service}: of {report.told}, up to {report.age_ms} ms old{missing}"
 
 
 def of_answer(answer: Answer) -> str:

@@ -138,7 +138,7 @@ class Edges:
         for subordinate in self._below.pop(position, {}):
             del self._leaders[subordinate]
             self._world.carried.closed(position, subordinate, is_told=False)
-            if self._world.members is not None:
+            if self._world.members is not None or self._world.carried.is_there:
                 attempt = self._openers[subordinate].attempt
                 self._world.after(DIGEST_S, self._break, position, subordinate, attempt)
 

@@ -25,6 +25,9 @@ class Carried:
     """What is carried beside the tree (services/orders.py); this one: nothing. Positions are of nodes whose process
     or stream begins or ends."""
 
+    is_there = False
+    """Whether anything is carried: then an end finds by its digest that the host of the other is gone."""
+
     def begin(self, position: Position) -> None:
         """A process starts."""
 

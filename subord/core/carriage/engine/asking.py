@@ -100,6 +100,7 @@ class Asking:
             self._fail(pending.task, pending.part, BUSY, climbs=pending.climbs)
             return
         self.direct += 1
+        link.is_for_order = True
         if not self._send(pending, link, now):
             self._drop_call(link)
 
@@ -268,7 +269,7 @@ class Asking:
 
     def on_closed(self, link: LinkState, cause: str, now: float) -> None:
         """A link has ended, with questions open on it."""
-        if link.role is Role.CALLED:
+        if link.is_for_order:
             self.direct -= 1
         for pending in list(link.asked.values()):
             task, rest = pending.task, self._rest(pending)

@@ -7,17 +7,30 @@ give Wakeup. It reads no clock and makes no choice by chance. Invariants: docs/p
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from math import inf
 from typing import assert_never
 
 from subord.core.carriage.engine import bounds
-from subord.core.carriage.engine.acting import Acting
+from subord.core.carriage.engine.acting.acting import Acting
+from subord.core.carriage.engine.acting.tags import Tags
 from subord.core.carriage.engine.asking import Asking
 from subord.core.carriage.engine.causes import BUSY, EXPIRED, NO_COORDINATOR, REFUSED, SILENT, TOO_LARGE
 from subord.core.carriage.engine.due import Due
 from subord.core.carriage.engine.folding import Fold, Room, told_frames
-from subord.core.carriage.engine.frames import Ack, Ask, Body, Check, Lost, Order, Resolved, Tag, Told
+from subord.core.carriage.engine.frames import (
+    Ack,
+    Ask,
+    Body,
+    Check,
+    Lost,
+    Order,
+    Resolved,
+    Tag,
+    Told,
+    Unreadable,
+    decode_body,
+)
 from subord.core.carriage.engine.interface import (
     Acted,
     Action,
@@ -31,15 +44,16 @@ from subord.core.carriage.engine.interface import (
     Opened,
     Outcome,
     Overview,
+    PartEvent,
     Progress,
     Role,
     Services,
     Wakeup,
 )
 from subord.core.carriage.engine.links import Links, LinkState
+from subord.core.carriage.engine.parts import Part, Parts
 from subord.core.carriage.engine.ranges import Ranges
 from subord.core.carriage.engine.routing import Routing
-from subord.core.carriage.engine.tags import Tags
 from subord.core.carriage.engine.tasks import Asker, Pending, Task
 from subord.core.carriage.engine.tree import Tree
 from subord.core.view import Position
@@ -48,10 +62,16 @@ TIMES_OF_TASK = ("until", "flush_at", "look_at", "slot_until")
 
 
 class Engine:
-    """The orders of one life of one node."""
+    """The orders of one life of one node, and the parts that ride on the same links."""
 
     def __init__(
-        self, tree: Tree, services: Services, *, over: Iterable[tuple[Tag, float]] = (), now: float = 0.0
+        self,
+        tree: Tree,
+        services: Services,
+        *,
+        over: Iterable[tuple[Tag, float]] = (),
+        parts: Sequence[Part] = (),
+        now: float = 0.0,
     ) -> None:
         """`over`: tags of Note from earlier lives of this node, and for how many seconds to keep them."""
         self._tree = tree
@@ -65,13 +85,14 @@ class Engine:
         self._tasks: dict[Task, None] = {}
         self.ended: deque[tuple[Overview, float]] = deque(maxlen=bounds.ENDED_MAX)
         """The last orders that ended, newest last, and when."""
+        self.parts = Parts(parts, self._links)
 
     # -- the door -----------------------------------------------------------------------------------------
 
     @property
     def deadline(self) -> float:
         """When to give Wakeup, unless another event comes before."""
-        return min(self._due.deadline, self._acting.tags.deadline)
+        return min(self._due.deadline, self._acting.tags.deadline, self.parts.deadline)
 
     @property
     def dropped(self) -> Counter[str]:
@@ -104,6 +125,7 @@ class Engine:
         self._take(event, now)
         self._wake(now)
         self._settle_all(now)
+        self.parts.wake(now)
         actions, self._links.actions[:] = list(self._links.actions), []
         return actions
 
@@ -123,6 +145,8 @@ class Engine:
                 self._acting.acted(event.tag, event.outcome, begun=event.begun)
             case Wakeup():
                 pass
+            case PartEvent():
+                self.parts.take(event, now)
             case _:
                 assert_never(event)
 
@@ -158,7 +182,10 @@ class Engine:
         if old is not None:
             self._closed(Closed(old.link), now)
         state = self._links.open(event)
-        if state is not None and state.role is Role.CALLED and not state.knows_orders:
+        if state is None:
+            return
+        self.parts.opened(state, now)
+        if state.role is Role.CALLED and not state.knows_orders:
             self._closed(Closed(state.link, "older release"), now)
 
     def _closed(self, event: Closed, now: float) -> None:
@@ -168,13 +195,17 @@ class Engine:
         for task in list(state.held.values()):
             self._forget(task, now)  # nothing can be told to it any more
         self._asking.on_closed(state, event.cause, now)
+        self.parts.closed(state, now)
 
     def _arrived(self, event: Arrived, now: float) -> None:
         read = self._links.read(event.link, event.data)
         if read is None:
             return
-        link, frame = read
-        self._hear(link, frame.body, now)
+        try:
+            if not self.parts.hear(*read, now):
+                self._hear(read[0], decode_body(read[1]), now)
+        except Unreadable:
+            self._links.dropped["unreadable"] += 1
 
     def _hear(self, link: LinkState, body: Body, now: float) -> None:
         if isinstance(body, Ask):

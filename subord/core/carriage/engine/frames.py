@@ -1,6 +1,7 @@
 """The frames of orders on the wire: what nodes say to each other along an edge, or over a stream of its own.
 
-A frame is an array of three in MessagePack: the incarnations of sender and receiver (0: of any life), and the body.
+A frame is an array of three in MessagePack: the incarnations of sender and receiver (0: of any life), and the body,
+an array whose first element is its number. The bodies here are those of orders; parts.py has the numbers of others.
 Frames of the exchange are arrays of two, so one stream carries both. `decode` checks every bound. Invariant: no frame
 is longer than FRAME_BYTES_MAX, and none names a time of day: what is left of an order's time is a duration.
 """
@@ -110,31 +111,63 @@ class Frame(NamedTuple):
     body: Body
 
 
+class Envelope(NamedTuple):
+    """A frame whose body is not read yet."""
+
+    sender: _Number
+    receiver: _Number
+    body: msgspec.Raw
+
+
 class Unreadable(Exception):  # noqa: N818 - a verdict, not a fault of ours
     """A frame does not fit this release."""
 
 
 FIRST_BYTE: Final = 0x93
-_decoder = msgspec.msgpack.Decoder(Frame)
+ARRAY_BYTES: Final = range(0x90, 0xA0)  # of at most 15 elements
+_decoder: msgspec.msgpack.Decoder[Body] = msgspec.msgpack.Decoder(Body)
+_envelope_decoder = msgspec.msgpack.Decoder(Envelope)
 _encode = msgspec.msgpack.Encoder().encode
 
 
-def encode(sender: Incarnation, receiver: Incarnation, body: Body) -> bytes:
+def encode(sender: Incarnation, receiver: Incarnation, body: msgspec.Struct) -> bytes:
     """A frame in MessagePack."""
     return _encode((sender, receiver, body))
 
 
-def decode(data: bytes) -> Frame:
-    """A frame within all bounds. Raises Unreadable."""
+def open_envelope(data: bytes) -> Envelope:
+    """A frame of any part, as long as a frame may be. Raises Unreadable."""
     if len(data) > bounds.FRAME_BYTES_MAX:
         raise Unreadable("longer than a frame")
     try:
-        frame = _decoder.decode(data)
-        for each in _flats(frame.body):
+        return _envelope_decoder.decode(data)
+    except (msgspec.MsgspecError, ValueError) as reason:
+        raise Unreadable(str(reason)) from None
+
+
+def number_of(body: msgspec.Raw) -> int:
+    """Which body it is. Raises Unreadable."""
+    head = bytes(memoryview(body)[:2])
+    if len(head) < 2 or head[0] not in ARRAY_BYTES:
+        raise Unreadable("no body")
+    return head[1]
+
+
+def decode_body(body: msgspec.Raw) -> Body:
+    """A body of orders within all bounds. Raises Unreadable."""
+    try:
+        found = _decoder.decode(body)
+        for each in _flats(found):
             Ranges.unflat(each)
     except (msgspec.MsgspecError, ValueError) as reason:
         raise Unreadable(str(reason)) from None
-    return frame
+    return found
+
+
+def decode(data: bytes) -> Frame:
+    """A frame of orders within all bounds. Raises Unreadable."""
+    envelope = open_envelope(data)
+    return Frame(envelope.sender, envelope.receiver, decode_body(envelope.body))
 
 
 def is_frame(data: bytes) -> bool:

@@ -147,7 +147,11 @@ class Wakeup(NamedTuple):
     """`Engine.deadline` has come."""
 
 
-Event = Opened | Closed | Arrived | Issue | Noted | Acted | Wakeup
+class PartEvent(msgspec.Struct, frozen=True):
+    """An event of a part (parts.py): a type of its own for each."""
+
+
+Event = Opened | Closed | Arrived | Issue | Noted | Acted | Wakeup | PartEvent
 
 
 # -- actions ------------------------------------------------------------------------------------------------
@@ -204,7 +208,11 @@ class Finished(NamedTuple):
     answer: Answer
 
 
-Action = Transmit | CallDirect | HangUp | Note | Act | Progress | Finished
+class PartAction(msgspec.Struct, frozen=True):
+    """An action of a part (parts.py): a type of its own for each."""
+
+
+Action = Transmit | CallDirect | HangUp | Note | Act | Progress | Finished | PartAction
 
 
 class Offered(NamedTuple):

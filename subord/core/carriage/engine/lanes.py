@@ -15,7 +15,7 @@ from typing import Annotated, Final, NamedTuple
 import msgspec
 
 from subord.core.carriage.engine.bounds import FRAME_BYTES_MAX
-from subord.core.carriage.engine.frames import Unreadable
+from subord.core.carriage.engine.frames import Unreadable, number_of, open_envelope
 from subord.core.carriage.engine.interface import Lane
 from subord.core.view import Incarnation
 
@@ -31,6 +31,23 @@ WAITING_MAX: Final = {Lane.CONTROL: 1 << 18, Lane.ORDER: 8 << 20, Lane.REPORT: 1
 """Bytes that may wait, by lane."""
 RETURN_SHARE: Final = 4
 """Credit goes back when a RETURN_SHARE-th of it has been taken in: not with each frame."""
+
+
+ORDER_BODIES: Final = (1, 5, 6)  # questions and answers; other bodies of orders are control
+PART_BODIES: Final = {Lane.REPORT: range(16, 32), Lane.LEDGER: range(32, 48), Lane.BLOB: range(48, 64)}
+"""The numbers of bodies that each part has (parts.py)."""
+
+
+def lane_of(data: bytes) -> Lane:
+    """The lane of a frame, the same at both ends. What cannot be read needs no credit: the engine drops it."""
+    try:
+        number = number_of(open_envelope(data).body)
+    except Unreadable:
+        return Lane.CONTROL
+    for lane, numbers in PART_BODIES.items():
+        if number in numbers:
+            return lane
+    return Lane.ORDER if number in ORDER_BODIES else Lane.CONTROL
 
 
 class Credit(NamedTuple):

@@ -10,10 +10,13 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
 from subord.core.carriage.engine import bounds
-from subord.core.carriage.engine.frames import Ask, Body, Frame, Resolved, Told, Unreadable, decode, encode
-from subord.core.carriage.engine.interface import Action, CallDirect, HangUp, Lane, Link, Opened, Role, Transmit
+from subord.core.carriage.engine.frames import Unreadable, encode, open_envelope
+from subord.core.carriage.engine.interface import Action, CallDirect, HangUp, Link, Opened, Role, Transmit
+from subord.core.carriage.engine.lanes import lane_of
 
 if TYPE_CHECKING:
+    import msgspec
+
     from subord.core.view import Incarnation, Position
 
 EDGES: Final = (Role.SUBORDINATE, Role.LEADER)
@@ -34,6 +37,8 @@ class LinkState:
         """Questions of this node to the peer (tasks.Pending), by number."""
         self.held: dict[int, Any] = {}
         """Questions of the peer to this node (tasks.Task), by number."""
+        self.is_for_order = False
+        """Whether this node opened it to ask for an order; parts open others."""
 
     def measure(self, round_trip_s: float) -> None:
         """An acknowledgement took so long. A longer time counts at once, a shorter one by half."""
@@ -99,12 +104,12 @@ class Links:
 
     # -- frames -------------------------------------------------------------------------------------------
 
-    def send(self, state: LinkState, body: Body) -> None:
-        """Answers and questions in the lane of orders, all others in that of control."""
-        lane = Lane.ORDER if isinstance(body, Ask | Resolved | Told) else Lane.CONTROL
-        self.actions.append(Transmit(state.link, lane, self._encoded(state, body)))
+    def send(self, state: LinkState, body: msgspec.Struct) -> None:
+        """Send a body in its lane."""
+        data = self._encoded(state, body)
+        self.actions.append(Transmit(state.link, lane_of(data), data))
 
-    def call(self, state: LinkState, body: Body) -> None:
+    def call(self, state: LinkState, body: msgspec.Struct) -> None:
         """Open the link with this frame."""
         self.actions.append(CallDirect(state.link, state.peer, self._encoded(state, body)))
 
@@ -113,17 +118,18 @@ class Links:
         if self.close(state.link) is not None:
             self.actions.append(HangUp(state.link))
 
-    def _encoded(self, state: LinkState, body: Body) -> bytes:
+    def _encoded(self, state: LinkState, body: msgspec.Struct) -> bytes:
         return encode(self.incarnation, state.incarnation, body)
 
-    def read(self, link: Link, data: bytes) -> tuple[LinkState, Frame] | None:
-        """A frame of an open link between the present lives of both ends; None: it is dropped and counted."""
+    def read(self, link: Link, data: bytes) -> tuple[LinkState, msgspec.Raw] | None:
+        """The body of a frame of an open link between the present lives of both ends; None: it is dropped and
+        counted."""
         state = self.of.get(link)
         if state is None:
             self.dropped["no link"] += 1
             return None
         try:
-            frame = decode(data)
+            frame = open_envelope(data)
         except Unreadable:
             self.dropped["unreadable"] += 1
             return None
@@ -134,4 +140,4 @@ class Links:
         if frame.sender != state.incarnation:
             self.dropped["earlier life"] += 1
             return None
-        return state, frame
+        return state, frame.body

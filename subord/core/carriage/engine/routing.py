@@ -12,7 +12,7 @@ from collections.abc import Callable
 from math import inf
 
 from subord.core.carriage.engine import bounds
-from subord.core.carriage.engine.acting import Acting
+from subord.core.carriage.engine.acting.acting import Acting
 from subord.core.carriage.engine.admission import Admission
 from subord.core.carriage.engine.asking import Asking
 from subord.core.carriage.engine.causes import BUSY, DOWN, LEFT, MOVED, NO_COORDINATOR, SILENT, UNKNOWN

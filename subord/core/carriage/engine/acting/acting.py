@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from subord.core.carriage.engine import bounds
+from subord.core.carriage.engine.acting.tags import Step, Tags
 from subord.core.carriage.engine.causes import EXPIRED, NO_JOURNAL, NOT_OFFERED
 from subord.core.carriage.engine.frames import Order, Tag
 from subord.core.carriage.engine.interface import Act, Action, Note, Outcome, Services
-from subord.core.carriage.engine.tags import Step, Tags
 from subord.core.carriage.engine.tasks import Task
 
 Tell = Callable[[Task, Outcome], None]

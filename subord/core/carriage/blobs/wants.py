@@ -1,0 +1,57 @@
+"""One chunk that a node wants: for whom, what has come of it, and which nodes are asked in which order.
+
+Inputs are pieces and answers; outputs are the next node to ask and the whole chunk. The leader is asked first, so
+that each leader gets a chunk once for all below; then the leader's leader, then the source, directly. Invariant: no
+more bytes are held than a chunk may have, and they come from one node each time that the hash is checked.
+"""
+
+from __future__ import annotations
+
+from math import inf
+
+from subord.core.carriage.blobs.bodies import Piece
+from subord.core.carriage.blobs.manifests import Name
+from subord.core.carriage.engine.links import LinkState
+from subord.core.carriage.engine.tree import Tree
+from subord.core.view import Position
+
+
+class Wanted:
+    """A chunk on its way to this node."""
+
+    def __init__(self, name: Name, source: Position) -> None:
+        self.name = name
+        self.source = source
+        self.askers: dict[LinkState, int] = {}
+        """Links to send it to, and from which offset."""
+        self.is_own = False
+        """Whether this node needs it itself."""
+        self.asked: LinkState | None = None
+        self.tried: set[Position] = set()
+        self.got = bytearray()
+        self.is_checking = False
+        self.is_doubted = False
+        """Whether the node that is asked was asked again, because it was silent."""
+        self.look_at = inf
+        self.pause_s = 0.0
+
+    @property
+    def is_paused(self) -> bool:
+        """Whether all nodes were asked in vain, and it is not time to ask again."""
+        return self.asked is None and not self.is_checking and self.look_at < inf
+
+    def next_peer(self, tree: Tree) -> Position | None:
+        """The next node to ask; None: all were."""
+        path = tree.path
+        above = [*path[:-3:-1]] if tree.leader is not None else []
+        for each in (*above, self.source):
+            if each != tree.position and each not in self.tried:
+                return each
+        return None
+
+    def take(self, piece: Piece) -> bool:
+        """Add a piece; False: it is not the next."""
+        if piece.offset != len(self.got) or len(self.got) + len(piece.data) > piece.size:
+            return False
+        self.got += piece.data
+        return True

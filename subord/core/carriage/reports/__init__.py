@@ -1,0 +1,1 @@
+"""Reports: bounded records that go up the tree, folded at every leader (docs/protocol/reports.md)."""

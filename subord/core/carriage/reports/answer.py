@@ -1,0 +1,47 @@
+"""A fold as the result of an order: what a node answers when it is asked for its branch.
+
+Invariant: the bytes fit a result of an order (RESULT_BYTES_MAX); an age is a duration.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Annotated
+
+import msgspec
+
+from subord.core.carriage.engine.frames import Unreadable
+from subord.core.carriage.reports import bounds
+from subord.core.carriage.reports.coverage import Coverage
+from subord.core.carriage.reports.records import fitted, read
+from subord.core.carriage.reports.reports import Fold
+
+_Count = Annotated[int, msgspec.Meta(ge=0, le=bounds.COUNT_MAX)]
+
+
+class _Answer(msgspec.Struct, frozen=True, array_like=True):
+    coverage: Coverage
+    oldest_ms: _Count
+    left_out: _Count
+    fields: Annotated[dict[str, msgspec.Raw], msgspec.Meta(max_length=bounds.FIELDS_MAX)]
+
+
+_decoder = msgspec.msgpack.Decoder(_Answer)
+
+
+def encode_fold(fold: Fold) -> bytes:
+    """A fold in MessagePack."""
+    fields, left_out = fitted(fold.record)
+    answer = _Answer(fold.coverage, round(fold.oldest_s * 1000), max(left_out, fold.left_out), fields)
+    return msgspec.msgpack.encode(answer)
+
+
+def decode_fold(data: bytes) -> Fold:
+    """A fold of another node, without the fields that this release does not know. Raises Unreadable."""
+    try:
+        found = _decoder.decode(data)
+    except (msgspec.MsgspecError, ValueError) as reason:
+        raise Unreadable(str(reason)) from None
+    dropped = Counter[str]()
+    record = read(found.fields, dropped)
+    return Fold(record, found.coverage, found.oldest_ms / 1000, found.left_out + dropped.total())

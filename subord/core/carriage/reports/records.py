@@ -1,0 +1,74 @@
+"""Records of named values: their fold, and how they stand on the wire.
+
+Inputs are records, or fields of a frame; outputs are records, and fields within the bounds. A field of a later
+release is folded like any other when its kind is known, else it is left out and counted. Invariant: the fields of a
+frame are at most FIELDS_MAX and RECORD_BYTES_MAX; the same fields stay, whatever their order.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+import msgspec
+
+from subord.core.carriage.reports import bounds
+from subord.core.carriage.reports.algebra import KINDS, Value, folded
+
+Record = Mapping[str, Value]
+Fields = dict[str, msgspec.Raw]
+
+_encode = msgspec.msgpack.Encoder().encode
+_decoder: msgspec.msgpack.Decoder[Value] = msgspec.msgpack.Decoder(Value)
+ARRAY_BYTES = range(0x91, 0xA0)
+HEAD_BYTES = 3  # of a name and a value
+
+
+class Fitted(NamedTuple):
+    """`left_out`: fields without room."""
+
+    fields: Fields
+    left_out: int
+
+
+def fold(records: Iterable[Record]) -> Record:
+    """All records as one."""
+    found = defaultdict[str, list[Value]](list)
+    for record in records:
+        for name, value in record.items():
+            found[name].append(value)
+    return {name: folded(values) for name, values in found.items()}
+
+
+def fitted(record: Record) -> Fitted:
+    """The fields that a frame carries, the first in the order of their names."""
+    fields: Fields = {}
+    room = bounds.RECORD_BYTES_MAX
+    for name in sorted(record):
+        data = _encode(record[name])
+        room -= len(name.encode()) + len(data) + HEAD_BYTES
+        if len(fields) == bounds.FIELDS_MAX or room < 0:
+            break
+        fields[name] = msgspec.Raw(data)
+    return Fitted(fields, len(record) - len(fields))
+
+
+def read(fields: Fields, dropped: Counter[str]) -> Record:
+    """A record of a frame."""
+    record: dict[str, Value] = {}
+    for name, data in fields.items():
+        head = bytes(memoryview(data)[:2])
+        if len(head) == 2 and head[0] in ARRAY_BYTES and len(KINDS) < head[1] < 0x80:
+            dropped["report field of a later release"] += 1
+            continue
+        try:
+            record[name] = _decoder.decode(data)
+        except (msgspec.MsgspecError, ValueError):
+            dropped["report field malformed"] += 1
+    return record
+
+
+def size_of(fields: Fields) -> int:
+    """Bytes of the fields on the wire."""
+    return sum(len(name) + len(bytes(data)) + HEAD_BYTES for name, data in fields.items())

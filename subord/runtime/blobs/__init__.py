@@ -1,0 +1,1 @@
+"""Blobs on the disk of a node, and what connects them with the engine."""

@@ -1,0 +1,213 @@
+"""Connects the blobs of this node with its disk: puts files, fetches blobs, and serves the actions of the engine.
+
+Inputs are calls of services and actions of the engine; outputs are events for it, and files. Hashing and the disk are
+in threads, one at a time and in order, so a chunk is never deleted after it has come again. Invariant: every fetch is
+answered once, unless it is cancelled.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any, Final, NoReturn
+
+import trio
+
+from subord.core.carriage.blobs.blobs import Blobs
+from subord.core.carriage.blobs.interface import (
+    Check,
+    Checked,
+    Evict,
+    Fetch,
+    Fetched,
+    Held,
+    Read,
+    ReadEnded,
+    Release,
+    Wrong,
+)
+from subord.core.carriage.blobs.manifests import Name, name_of
+from subord.core.carriage.engine.interface import PartEvent
+from subord.core.carriage.engine.tree import Tree
+from subord.core.view import Position
+from subord.runtime.blobs.store import BlobError, ChunkStore, Put
+
+logger = logging.getLogger("subord")
+DIRECTORY: Final = "blobs"
+NO_DIRECTORY: Final = "this node keeps no blobs: set node.state_directory"
+
+
+class _Waiting:
+    """A service that waits for a blob."""
+
+    def __init__(self) -> None:
+        self.reason: str | None = None
+        self.is_over = trio.Event()
+
+
+class BlobKeeper:
+    """The blobs of one daemon. `directory` "": none is kept, but chunks are passed on."""
+
+    def __init__(self, directory: str, bytes_max: int, address_of: Callable[[Position], str]) -> None:
+        self.feed: Callable[[PartEvent], None]
+        self._path = Path(directory) / DIRECTORY if directory else None
+        self._bytes_max = bytes_max if directory else 0
+        self._address_of = address_of
+        self._store: ChunkStore | None = None
+        self._work: deque[tuple[Callable[[], Any], Callable[[Any], None]]] = deque()
+        self._has_work = trio.Event()
+        self._waiting: dict[Name, _Waiting] = {}
+        self._warned = ""
+
+    def part_of(self, tree: Tree) -> Blobs:
+        """The part of the engine."""
+        return Blobs(tree, self._bytes_max)
+
+    @property
+    def actions(self) -> dict[Any, Callable[[Any], None]]:
+        """What carries out the actions of the part."""
+        return {
+            Check: lambda action: self._plan(partial(self._check, action)),
+            Read: lambda action: self._plan(partial(self._read, action)),
+            Evict: lambda action: self._plan(partial(self._evict, action)),
+            Fetched: self._fetched,
+            Wrong: self._wrong,
+        }
+
+    async def run(self) -> NoReturn:
+        """Serve the disk until cancelled."""
+        if self._path is not None and await trio.to_thread.run_sync(self._path.exists, abandon_on_cancel=True):
+            self._plan(self._held)
+        while True:
+            await self._has_work.wait()
+            self._has_work = trio.Event()
+            while self._work:
+                work, then = self._work.popleft()
+                then(await trio.to_thread.run_sync(work, abandon_on_cancel=True))
+
+    def _plan(self, work: Callable[[], Any], then: Callable[[Any], None] | None = None) -> None:
+        """`then` takes the result, without `then` the engine."""
+        self._work.append((work, then or self._tell))
+        self._has_work.set()
+
+    def _tell(self, event: PartEvent | None) -> None:
+        if event is not None:
+            self.feed(event)
+
+    # -- in a thread --------------------------------------------------------------------------------------
+
+    def _opened(self) -> ChunkStore | None:
+        """The directory; None: there is none, or it cannot be used, which was logged."""
+        if self._store is None and self._path is not None:
+            try:
+                self._store = ChunkStore(self._path)
+            except OSError as error:
+                self._warn(error)
+        return self._store
+
+    def _warn(self, error: OSError) -> None:
+        """Log it, unless it was the last that was logged."""
+        if str(error) != self._warned:
+            self._warned = str(error)
+            logger.error("cannot use %s, blobs are not kept: %s", self._path, error)
+
+    def _held(self) -> PartEvent | None:
+        try:
+            store = self._opened()
+            return None if store is None else Held(store.held())
+        except OSError as error:
+            self._warn(error)
+            return None
+
+    def _check(self, action: Check) -> PartEvent:
+        """A right chunk that cannot be written counts as right: it is passed on, and missing when it is read."""
+        store = self._opened() if self._bytes_max else None
+        try:
+            ok = name_of(action.chunk) == action.name if store is None else store.write(action.name, action.chunk)
+        except OSError as error:
+            self._warn(error)
+            ok = True
+        return Checked(action.name, ok)
+
+    def _read(self, action: Read) -> PartEvent:
+        try:
+            store = self._opened()
+            return ReadEnded(action.name, None if store is None else store.read(action.name))
+        except OSError as error:
+            self._warn(error)
+            return ReadEnded(action.name, None)
+
+    def _evict(self, action: Evict) -> None:
+        try:
+            if self._store is not None:
+                self._store.delete(action.name)
+        except OSError as error:
+            self._warn(error)
+
+    # -- for services -------------------------------------------------------------------------------------
+
+    async def put(self, path: Path) -> Name:
+        """Keep a file as a blob, until `release`. Raises BlobError. The disk may be over its bound for a moment,
+        before others give way."""
+        found, is_done = list[Put | BlobError](), trio.Event()
+
+        def then(put: Put | BlobError) -> None:
+            if isinstance(put, Put):
+                waiting = self._waiting.setdefault(put.blob, _Waiting())
+                self.feed(Held(put.chunks, put.blob))
+                put = BlobError(waiting.reason) if waiting.reason else put
+            found.append(put)
+            is_done.set()
+
+        self._plan(partial(self._put, path), then)
+        await is_done.wait()
+        if isinstance(found[0], BlobError):
+            raise found[0]
+        return found[0].blob
+
+    def _put(self, path: Path) -> Put | BlobError:
+        """In a thread."""
+        try:
+            store = self._opened()
+            return BlobError(NO_DIRECTORY) if store is None else store.put(path, self._bytes_max)
+        except BlobError as error:
+            return error
+        except OSError as error:
+            return BlobError(str(error))
+
+    async def fetch(self, blob: Name, source: Position) -> None:
+        """Get a blob, and keep it until `release`. Raises BlobError. A cancelled fetch needs a `release`, too."""
+        if self._path is None:
+            raise BlobError(NO_DIRECTORY)
+        waiting = self._waiting.setdefault(blob, _Waiting())
+        self.feed(Fetch(blob, source))
+        await waiting.is_over.wait()
+        if waiting.reason:
+            raise BlobError(waiting.reason)
+
+    def _fetched(self, action: Fetched) -> None:
+        waiting = self._waiting.pop(action.blob, None)
+        if waiting is not None:
+            waiting.reason = action.reason
+            waiting.is_over.set()
+
+    async def copy(self, blob: Name, path: Path) -> None:
+        """Write a blob that is here as a file. Raises BlobError."""
+        store = await trio.to_thread.run_sync(self._opened, abandon_on_cancel=True)
+        if store is None:
+            raise BlobError(NO_DIRECTORY)
+        try:
+            await trio.to_thread.run_sync(store.copy, blob, path, abandon_on_cancel=True)
+        except OSError as error:
+            raise BlobError(str(error)) from None
+
+    def release(self, blob: Name) -> None:
+        """It is needed no more, and may give way."""
+        self._waiting.pop(blob, None)
+        self.feed(Release(blob))
+
+    def _wrong(self, action: Wrong) -> None:
+        logger.warning("%s has sent a chunk that is not %s", self._address_of(action.peer), action.name.hex())

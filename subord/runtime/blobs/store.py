@@ -1,0 +1,123 @@
+"""Chunks on the disk: one file each, named by its hash. Every call blocks.
+
+Inputs are chunks and files; outputs are chunks, or files made of them. A chunk is written whole or not at all, and
+what is read is checked against its name, so a damaged disk spreads nothing.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from subord.core.carriage.blobs.bounds import CHUNK_BYTES_MAX, CHUNKS_MAX, NAME_BYTES
+from subord.core.carriage.blobs.manifests import Manifest, ManifestError, Name, decode, name_of
+from subord.runtime.state.store import for_the_owner
+
+PART: Final = ".part"
+
+
+class BlobError(Exception):
+    """A blob cannot be put, fetched or copied. The words say why."""
+
+
+class Put(NamedTuple):
+    """A blob that is on the disk: its name, and its chunks with their sizes."""
+
+    blob: Name
+    chunks: tuple[tuple[Name, int], ...]
+
+
+class ChunkStore:
+    """The files of one directory, which is made when it is not there. Raises OSError."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        directory.mkdir(mode=0o700, exist_ok=True)
+
+    def held(self) -> tuple[tuple[Name, int], ...]:
+        """The chunks that an earlier process has left, the oldest first. Parts of chunks are deleted."""
+        found = []
+        for entry in os.scandir(self._directory):
+            if entry.name.endswith(PART):
+                os.unlink(entry.path)
+            elif len(entry.name) == 2 * NAME_BYTES and entry.is_file(follow_symlinks=False):
+                status = entry.stat()
+                found.append((status.st_mtime, bytes.fromhex(entry.name), status.st_size))
+        return tuple((name, size) for _, name, size in sorted(found))
+
+    def _path(self, name: Name) -> Path:
+        return self._directory / name.hex()
+
+    def write(self, name: Name, chunk: bytes) -> bool:
+        """Keep a chunk; False: it has another name, and is not kept."""
+        if name_of(chunk) != name:
+            return False
+        self._keep(name, chunk)
+        return True
+
+    def _keep(self, name: Name, chunk: bytes) -> None:
+        part = self._path(name).with_suffix(PART)
+        with open(part, "wb", opener=for_the_owner) as file:
+            file.write(chunk)
+            file.flush()
+            os.fsync(file.fileno())
+        part.replace(self._path(name))
+
+    def read(self, name: Name) -> bytes | None:
+        """A chunk; None: it is not there, or damaged."""
+        try:
+            with self._path(name).open("rb") as file:
+                chunk = file.read(CHUNK_BYTES_MAX + 1)
+        except FileNotFoundError:
+            return None
+        return chunk if name_of(chunk) == name else None
+
+    def delete(self, name: Name) -> None:
+        self._path(name).unlink(missing_ok=True)
+
+    def put(self, path: Path, bytes_max: int) -> Put:
+        """Keep the chunks of a file. Raises BlobError and OSError."""
+        size, chunks = 0, list[tuple[Name, int]]()
+        for chunk in _chunks(path):
+            size += len(chunk)
+            if size > bytes_max or len(chunks) == CHUNKS_MAX:
+                raise BlobError(f"{path} is larger than the cache of blobs: raise blobs.cache_bytes_max")
+            chunks.append((name_of(chunk), len(chunk)))
+            self._keep(chunks[-1][0], chunk)
+        manifest = Manifest(size, tuple(name for name, _ in chunks)).encode()
+        blob = name_of(manifest)
+        self._keep(blob, manifest)
+        return Put(blob, (*dict.fromkeys(chunks), (blob, len(manifest))))
+
+    def copy(self, blob: Name, path: Path) -> None:
+        """Write a blob as a file, whole or not at all. Raises BlobError and OSError."""
+        part = path.with_name(path.name + PART)
+        try:
+            with open(part, "wb", opener=for_the_owner) as file:
+                for name in self._manifest(blob).chunks:
+                    chunk = self.read(name)
+                    if chunk is None:
+                        raise BlobError(f"a chunk of {blob.hex()} is not on this node: fetch it again")
+                    file.write(chunk)
+                file.flush()
+                os.fsync(file.fileno())
+            part.replace(path)
+        finally:
+            part.unlink(missing_ok=True)
+
+    def _manifest(self, blob: Name) -> Manifest:
+        data = self.read(blob)
+        if data is None:
+            raise BlobError(f"{blob.hex()} is not on this node: fetch it")
+        try:
+            return decode(data)
+        except ManifestError as error:
+            raise BlobError(f"{blob.hex()} is no blob: {error}") from None
+
+
+def _chunks(path: Path) -> Iterator[bytes]:
+    with path.open("rb") as file:
+        while chunk := file.read(CHUNK_BYTES_MAX):
+            yield chunk

@@ -1,0 +1,98 @@
+"""Reports of services: each node publishes its record, and a command at any node gets the fold of the root.
+
+Inputs are the registered services with a report, and requests; outputs are records for the driver, and the fold that
+the root answers to an order. A record is made at multiples of its interval by the wall clock of the host, so that a
+leader need not wait long for the last one; clocks that differ make the fold older, not wrong.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from functools import partial
+from typing import Final, NoReturn
+
+import trio
+
+from subord.api.models import nodes
+from subord.api.models.coverage import Coverage, MissingDocument
+from subord.api.node_api import NodeApi
+from subord.core.carriage.engine.causes import sentence
+from subord.core.carriage.engine.frames import Unreadable
+from subord.core.carriage.engine.ranges import Ranges
+from subord.core.carriage.reports.answer import decode_fold, encode_fold
+from subord.core.carriage.reports.coverage import SENTENCES
+from subord.core.carriage.reports.reports import Fold
+from subord.runtime.orders.driver import Reading
+from subord.services.contract import Publishing
+
+logger = logging.getLogger("subord")
+SPREAD: Final = 0.1
+"""The share of an interval in which nodes publish, by position: many on one host do not do it at once."""
+PAUSE_S_MIN: Final = 0.01
+
+
+def pause_s(position: int, interval_s: float, wall_s: float) -> float:
+    """Until the node publishes next."""
+    phase_s = SPREAD * interval_s * (position % 97 / 97)
+    left_s = (phase_s - wall_s) % interval_s
+    return left_s if left_s > PAUSE_S_MIN else left_s + interval_s
+
+
+async def publish_forever(node: NodeApi, name: str, publishing: Publishing) -> NoReturn:
+    """Publish a report until cancelled. A record that cannot be made is counted, and the last one becomes stale."""
+    while True:
+        await trio.sleep(pause_s(node.snapshot().position, publishing.interval_s, time.time()))
+        try:
+            record = await publishing.record(node)
+        except Exception:
+            logger.exception("the report %s failed", name)
+            node.counters.dropped["service_failed"] += 1
+            continue
+        node.orders.publish(name, record, publishing.interval_s)
+
+
+def fold_reading(node: NodeApi, name: str) -> Reading:
+    """What a node answers when it is asked for the fold of its branch."""
+    return partial(_encoded, node, name)
+
+
+async def _encoded(node: NodeApi, name: str, _: bytes) -> bytes:
+    await trio.lowlevel.checkpoint()
+    return encode_fold(node.orders.folded(name))
+
+
+def root_of(node: NodeApi) -> Ranges:
+    """The node to ask for the fold of the whole tree: the root of the tree that this node is in."""
+    view = node.snapshot()
+    return Ranges.of((view.path[0] if view.path else view.position,))
+
+
+def fold_in(groups: tuple[tuple[bytes, Ranges], ...]) -> Fold | None:
+    """The fold in an answer; None: the root gave none that this release can read."""
+    for result, _ in groups:
+        try:
+            return decode_fold(result)
+        except Unreadable:
+            continue
+    return None
+
+
+def fold_coverage(node: NodeApi, fold: Fold) -> Coverage:
+    """Whom a fold covers."""
+    said = fold.coverage
+    return Coverage(
+        asked=said.asked,
+        told=said.told,
+        complete=said.told == said.asked and not said.unlisted,
+        missing=tuple(
+            MissingDocument(
+                cause=each.cause,
+                text=SENTENCES.get(each.cause) or sentence(each.cause),
+                count=each.count,
+                addresses=nodes.addresses(node.settings, each.nodes & Ranges(((1, node.settings.network.size),))),
+            )
+            for each in said.missing
+        ),
+        oldest_ms=round(fold.oldest_s * 1000, 1),
+    )

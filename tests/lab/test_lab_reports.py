@@ -1,0 +1,59 @@
+"""Reports of real daemons: any node shows the fold of all, before and after deaths, and never of more nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from netlab.common.waiting import wait_until
+from netlab.lab import Lab
+
+from subord.client.daemon import ask
+
+pytestmark = pytest.mark.lab(few=True)
+
+DAEMON = Path(__file__).with_name("reporting_daemon.py")
+NODES = 15
+SUM = NODES * (NODES + 1) // 2
+WHOLE_S_MAX = 30.0
+INTERVALS = 2
+
+
+@pytest.fixture(scope="module")
+def lab() -> Iterator[Lab]:
+    with Lab(nodes=NODES, fanout=2, timing="lab", daemon=str(DAEMON)) as lab:
+        lab.start_all()
+        lab.wait_stable(WHOLE_S_MAX)
+        yield lab
+
+
+def load(lab: Lab, position: int) -> dict[str, Any]:
+    """What a node says of all. It never counts more nodes than it asks."""
+    found: dict[str, Any] = ask(str(lab.control_socket(position)), "/v1/load?budget=3", 10.0)
+    assert found["told"] + sum(each["count"] for each in found["missing"]) == found["asked"] <= NODES
+    assert found["nodes"] <= NODES
+    return found
+
+
+def is_whole(lab: Lab, position: int, alive: set[int]) -> bool:
+    found = load(lab, position)
+    return bool(found["told"] == found["nodes"] == len(alive)) and bool(found["sum"] == sum(alive))
+
+
+def test_every_node_shows_the_fold_of_all_and_names_the_dead(lab: Lab) -> None:
+    alive = set(range(1, NODES + 1))
+    assert wait_until(lambda: is_whole(lab, 9, alive), WHOLE_S_MAX, 0.1)
+    for position in (1, 6, NODES):
+        found = load(lab, position)
+        assert (found["asked"], found["told"], found["sum"], found["complete"]) == (NODES, NODES, SUM, True)
+        assert found["positions"] == f"1-{NODES}"
+        assert found["oldest_ms"] <= INTERVALS * 1000
+    for dead in (13, 2):  # a leaf, and a leader
+        lab.kill(dead)
+        alive.discard(dead)
+        assert wait_until(lambda: is_whole(lab, 7, alive), WHOLE_S_MAX, 0.1)
+    assert wait_until(lambda: load(lab, 7)["asked"] == NODES, WHOLE_S_MAX, 0.1)
+    missing = load(lab, 7)["missing"]
+    assert {each["cause"]: each["addresses"] for each in missing} == {"down": ["10.0.0.2", "10.0.0.13"]}
