@@ -55,11 +55,9 @@ from subord.core.node import Node
 from subord.core.settings import Settings
 from subord.core.state.context import GivenIdentity
 from subord.core.view import RosterView, Snapshot, Why
-from subord.runtime.blobs.keeper import BlobKeeper
 from subord.runtime.counters import Counters
 from subord.runtime.driver import Driver
 from subord.runtime.jobs.meter import PerformanceMeter
-from subord.runtime.ledger.keeper import LedgerKeeper
 from subord.runtime.log.event_log import EventLog
 from subord.runtime.log.logger import ASKED, Log
 from subord.runtime.log.notices import Notices
@@ -71,7 +69,6 @@ from subord.runtime.net.interfaces import InterfaceError, check_place, choose
 from subord.runtime.net.seeds import SeedList
 from subord.runtime.net.streams import Streams, streams_allowed
 from subord.runtime.net.transport import Transport
-from subord.runtime.orders.driver import OrderDriver
 from subord.runtime.security.credentials import Credentials, CredentialsError, limit_unraisable_log, protect_memory
 from subord.runtime.security.effects import Effects, is_strict
 from subord.runtime.security.gate import Gate
@@ -84,8 +81,8 @@ from subord.runtime.systemd import Systemd
 from subord.sealing.incarnation import next_life
 from subord.sealing.keys import Keyring, KeyringError
 from subord.sealing.sealer import Sealer
-from subord.services.driving import order_driver
-from subord.services.serving import publish_all, service_app, signed_handlers
+from subord.services.driving import carriage_of
+from subord.services.serving import service_app, signed_handlers
 
 logger = logging.getLogger("subord")
 
@@ -152,9 +149,8 @@ class Daemon:
         self.started_mono = time.monotonic()
         self.performance = PerformanceMeter(config.node, self.counters, lambda n: self._driver.feed(Performance(n)))
         self._streams_max = streams_allowed()
-        network = config.cluster.network
         try:
-            chosen = choose(network, config.node.interface or None, config.node.address or None)
+            chosen = choose(config.cluster.network, config.node.interface or None, config.node.address or None)
             self.address = log.node = chosen.address
             self._socket = udp.UdpSocket(self.address, self.port, self.counters)
             resources.callback(self._socket.close)
@@ -176,7 +172,7 @@ class Daemon:
         self.key_ring = self._credentials.key_ring
         self.operators_path = config.node.operators
         self.identity, self.peers = self._credentials.identity, self._credentials.peers
-        self.position = network.position_of(self.address) or 0
+        self.position = self.settings.network.position_of(self.address) or 0
         try:
             self.events = EventLog(config.node.event_log, self.address, log.put_line)
         except OSError as error:
@@ -198,7 +194,8 @@ class Daemon:
         self._driver = Driver(node, transport, self.counters, self._observe)
         self.tracker = self._make_tracker(node, memory)
         self.counters.tables = lambda: self._sizes(sealer)
-        self.orders = self._make_orders(node)
+        carriage = carriage_of(self, node, self.config)
+        self.orders, self.ledger = carriage.orders, carriage.ledger
         self._streams = self._make_streams(self._driver, sealer)
         self._seeds = SeedList(
             self.settings.network,
@@ -223,7 +220,7 @@ class Daemon:
             nursery.start_soon(self._reload_forever)
             nursery.start_soon(self.log.report_due_forever)
             nursery.start_soon(self._driver.run)
-            self._start_carriage(nursery)
+            carriage.start(self, nursery)
             if remembered is not None:
                 self._driver.feed(Known(remembered.peers, remembered.leader, remembered.led, remembered.standing))
             self._seeds.replace(self.config.node.seeds)
@@ -272,19 +269,6 @@ class Daemon:
         tracker.on_documents.append(self._effects.follow)
         tracker.on_pins = lambda: self._driver.feed(Wakeup())
         return tracker
-
-    def _make_orders(self, node: Node) -> OrderDriver:
-        """The driver of orders, and what else rides on its links."""
-        directory, network = self.config.node.state_directory, self.settings.network
-        self.ledger = LedgerKeeper(self.config.ledger, directory, network, self.counters)
-        self.blobs = BlobKeeper(directory, self.config.blobs.cache_bytes_max, network.address_text_of)
-        return order_driver(self, node, self.config.agent.socket, (self.ledger, self.blobs))
-
-    def _start_carriage(self, nursery: trio.Nursery) -> None:
-        """Orders, and what rides on their links."""
-        for each in (self.orders, self.ledger, self.blobs):
-            nursery.start_soon(each.run)
-        publish_all(self, nursery)
 
     def _make_streams(self, driver: Driver, sealer: Sealer | None) -> Streams:
         return Streams(

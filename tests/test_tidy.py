@@ -16,7 +16,7 @@ from subord.core.mapping.registry import MAPPINGS
 
 TOP = Path(__file__).parent.parent
 FUNCTION_LINES_MAX = 60
-FILE_LINES_MAX = 480
+FILE_LINES_MAX = 450
 FOLDER_MODULES_MAX = 18
 FOLDERS = ("subord", "netns-lab", "deploy")
 CODE = sorted(

@@ -85,9 +85,7 @@ class Cluster(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     announce: bool = False  # roots announce themselves by multicast
     mapping: MappingName = "ip"  # which nodes may lead a node
     sealed: bool = False  # datagrams are sealed with a key (in the lab always, except with `--insecure`)
-    identities: Identities = (
-        "none"  # what proves the sender; `strict`: the keys of all nodes are known from the start
-    )
+    identities: Identities = "none"  # proves the sender; `strict`: the keys of all nodes are known from the start
     bare: str = ""  # with identities: positions of nodes without, as of releases before 0.3
     register: bool = False  # nodes remember the members, which is judged at the end (in the lab always)
 
@@ -299,7 +297,6 @@ Step: TypeAlias = (
     | Answered
     | Lasting
 )
-
 
 STEPS: dict[str, type[StepBase]] = {str(kind.__struct_config__.tag): kind for kind in get_args(Step)}
 """The values of `do`, in the order of the source."""
