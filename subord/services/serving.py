@@ -130,7 +130,7 @@ async def _give(node: NodeApi, name: str, call: Call) -> Response:
     try:
         order = _signed.decode(call.body)
         targets = targets_of(order.nodes, node.settings.network.size)
-    except (msgspec.MsgspecError, RecursionError):
+    except (msgspec.MsgspecError, RecursionError, OverflowError):
         return failure(400, "the body is no signed order: no node was asked")
     except ValueError as error:
         return failure(400, f"{error}: no node was asked")

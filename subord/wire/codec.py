@@ -18,6 +18,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
+from subord.core.decoding import UNREADABLE
 from subord.core.messages import Message, Versions, written
 
 MAGIC: Final = 0x73
@@ -29,7 +30,6 @@ _encoder = msgspec.msgpack.Encoder()
 _decoder: msgspec.msgpack.Decoder[Message] = msgspec.msgpack.Decoder(Message)
 
 
-UNREADABLE: Final = (msgspec.MsgspecError, RecursionError, ValueError, OverflowError)
 """What decoders raise on input of peers: their own errors, bad UTF-8, depth, and large numbers."""
 
 

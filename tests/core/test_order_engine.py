@@ -146,6 +146,27 @@ def test_what_is_unreadable_is_counted() -> None:
     assert engine.dropped == {"unreadable": 1, "no link": 1}
 
 
+def test_deep_nesting_is_unreadable() -> None:
+    engine = engine_of()
+    opened(engine)
+    for depth in (20, 1500, 60_000):
+        assert engine.handle(Arrived("link", b"\x93\x09\x00" + b"\x91" * depth + b"\x90"), 0.0) == []
+    assert engine.dropped["unreadable"] == 3
+
+
+def test_an_order_that_the_next_node_could_not_pass_on_is_unreadable() -> None:
+    """A frame of the longest length; the next node would add itself to it."""
+    many = Ranges.of(range(1, 60_000, 2))
+    engine = engine_of(2)
+    opened(engine)
+    long = order_of(TAG, "read", b"", many, 1)
+    assert many.wire_bytes > bounds.TARGETS_BYTES_MAX
+    frame = encode(9, 0, Ask(1, True, 0, 1000, (), long))
+    assert len(frame) <= bounds.FRAME_BYTES_MAX
+    assert engine.handle(Arrived("link", frame), 0.0) == []
+    assert engine.dropped["unreadable"] == 1
+
+
 def test_an_order_goes_neither_up_from_a_leader_nor_down_from_a_subordinate() -> None:
     for role, climbs in ((Role.LEADER, True), (Role.SUBORDINATE, False)):
         engine = engine_of()

@@ -265,3 +265,40 @@ async def test_calls_of_one_peer_are_bounded() -> None:
         for each in ends:
             await each.aclose()
         await until(lambda: len(one.driver._links) == 1, "the ends")
+
+
+async def test_a_frame_on_which_the_engine_fails_ends_its_link_alone(caplog: pytest.LogCaptureFixture) -> None:
+    async with tried() as one:
+        assert one.driver.receive(one.link, GREETING)
+        one.engine.handle = lambda *_: 1 / 0  # type: ignore[assignment, return-value]
+        assert not one.driver.receive(one.link, CHECK)
+    assert one.counters.dropped["order_failed"] == 1
+    assert "a frame of 10.0.0.2 could not be taken; its stream is closed" in caplog.messages
+
+
+@pytest.mark.parametrize("peer", [0, 255, 2**63 - 1])
+async def test_a_call_to_no_node_fails(peer: int) -> None:
+    async with tried() as one:
+        one.engine.actions = [CallDirect("call", peer, CHECK)]
+        one.driver.feed(Wakeup())
+        await trio.testing.wait_all_tasks_blocked()
+        assert one.engine.events[-1] == Closed("call", SILENT)
+
+
+async def test_a_call_that_is_over_before_it_begins_is_not_made() -> None:
+    dialled = []
+
+    @asynccontextmanager
+    async def called(address: str) -> AsyncIterator[None]:
+        dialled.append(address)
+        await trio.lowlevel.checkpoint()
+        dialled.append("opened")
+        yield
+
+    async with tried() as one:
+        one.driver.called = called
+        one.engine.actions = [CallDirect("call", 7, CHECK), HangUp("call")]
+        one.driver.feed(Wakeup())
+        await trio.testing.wait_all_tasks_blocked()
+        assert "opened" not in dialled
+        assert one.engine.events == [Wakeup()]

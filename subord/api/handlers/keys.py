@@ -24,12 +24,12 @@ from subord.api.query.older_nodes import OlderQuestion
 from subord.api.query.orders import Answered, asked, branch
 from subord.core.carriage.engine.causes import LEFT, UNKNOWN
 from subord.core.carriage.orders import Order
+from subord.core.decoding import UNREADABLE
 from subord.core.members.listing import has_ended
 from subord.core.members.register import State
 from subord.core.view import Position
 from subord.sealing import rotation
 from subord.sealing.keys import Keyring, KeyringError, new_key
-from subord.wire.codec import UNREADABLE
 
 SERVICE: Final = "keys"
 OLDER_QUESTION: Final = OlderQuestion("keys", KeysDocument)

@@ -25,6 +25,7 @@ from subord.api.node_api import NodeApi
 from subord.core.carriage.documents import NEVER_MS, STRICT, Document
 from subord.core.carriage.orders import TEST, Order, Verdict, namespace_for, signed_content
 from subord.core.carriage.verdicts import power_of, sentence
+from subord.core.decoding import UNREADABLE
 from subord.core.identity.revocations import WHAT_CHARS_MAX, Entry, Kind
 from subord.core.view import Position
 from subord.sealing.keys import KeyringError
@@ -202,7 +203,7 @@ async def give(node: NodeApi, call: Call) -> Response:
     try:
         given = _request.decode(call.body)
         documents = [Document(o.name, o.version, o.at_ms, o.expires_ms, o.body, o.signature) for o in given.orders]
-    except (msgspec.MsgspecError, ValueError, RecursionError):
+    except UNREADABLE:
         return failure(400, "the body is no document with signed orders: nothing was changed")
     held = node.tracker.membership.documents
     held.drop_expired(node.tracker.wall_ms)

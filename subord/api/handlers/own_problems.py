@@ -19,11 +19,11 @@ from subord.api.models.document import Address, Count
 from subord.api.node_api import NodeApi
 from subord.api.query.hidden_branches import hidden_branches
 from subord.core.carriage.engine.bounds import RESULT_BYTES_MAX
+from subord.core.decoding import UNREADABLE
 from subord.core.identity.identity import WORDS
 from subord.core.view import Snapshot
 from subord.runtime.problems import LATELY_S
 from subord.runtime.security.peer_identity import CERTIFICATE_REASON, FOREIGN_KEY, NO_IDENTITY
-from subord.wire.codec import UNREADABLE
 
 PROBLEMS_MAX: Final = 64
 OF_A_KIND_MIN: Final = 4  # of each known kind: one kind leaves room for the others

@@ -15,6 +15,7 @@ from subord.api.models.fields import RecordsDocument
 from subord.api.node_api import NodeApi
 from subord.core.carriage.ledger import bounds
 from subord.core.carriage.ledger.bodies import Record
+from subord.core.decoding import UNREADABLE
 
 
 class _Given(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -33,7 +34,7 @@ def record_handlers(node: NodeApi) -> Orders:
             return failure(403, "only root and the daemon's own user may write records: no record is kept")
         try:
             given = _decoder.decode(call.body)
-        except (msgspec.MsgspecError, ValueError) as error:
+        except UNREADABLE as error:
             return failure(400, f"the records cannot be read: {error}; no record is kept")
         records = tuple(Record(each.kind, each.body.encode()) for each in given)
         if any(len(each.body) > bounds.RECORD_BYTES_MAX for each in records):

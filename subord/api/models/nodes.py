@@ -235,7 +235,9 @@ def address(shared: Settings, position: Position | None) -> str | None:
 
 
 def addresses(shared: Settings, positions: Iterable[Position]) -> tuple[str, ...]:
-    return tuple(map(shared.network.address_text_of, positions))
+    """Of those that are in the network; other nodes may name any position."""
+    network = shared.network
+    return tuple(network.address_text_of(each) for each in positions if 0 < each <= network.size)
 
 
 def _three_digits(quantity: float | None) -> float | None:

@@ -14,8 +14,8 @@ import trio
 
 from subord.api.models import nodes
 from subord.api.node_api import AskFailure, NodeApi, Question
+from subord.core.decoding import UNREADABLE
 from subord.runtime.net.peer_query import Topic, Words
-from subord.wire.codec import UNREADABLE
 
 ASK_S_MAX = 0.8
 """For all questions of one request: the command line promises an answer within one second."""

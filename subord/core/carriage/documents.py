@@ -16,6 +16,7 @@ import msgspec
 
 from subord.core.carriage.exchange import digest_of
 from subord.core.carriage.orders import Order
+from subord.core.decoding import UNREADABLE
 
 DOCUMENTS_MAX: Final = 1024
 """Without those of LASTING."""
@@ -68,7 +69,7 @@ def is_within_bounds(order: Order) -> bool:
     """Whether a neighbour can decode it; of one that it cannot, it ends the edge."""
     try:
         _decoder.decode(_encode([(*order, b"")]))
-    except (msgspec.MsgspecError, ValueError):
+    except UNREADABLE:
         return False
     return True
 

@@ -18,6 +18,8 @@ from typing import Any, Final, NamedTuple, Protocol, Self
 
 import msgspec
 
+from subord.core.decoding import UNREADABLE
+
 DIGEST_S: Final = 60.0
 WHOLE_S: Final = 10.0
 WHOLE_S_MAX: Final = 3600.0  # between two ends whose digests stay different
@@ -209,7 +211,7 @@ class Exchange:
                 self._compare(edge, _digests_decoder.decode(content), now)
             elif name in self.replicas:  # else of a later release
                 return Received(name, list(self.replicas[name].decode(content, now_ms)))
-        except (msgspec.MsgspecError, ValueError):
+        except UNREADABLE:
             return None
         return Received("", [])
 

@@ -15,6 +15,7 @@ import msgspec
 from subord.core.carriage.engine.causes import MALFORMED, NOT_YET_VALID, ORDER_EXPIRED, OTHER_TARGETS, UNSIGNED
 from subord.core.carriage.engine.frames import Order
 from subord.core.carriage.orders import Cluster
+from subord.core.decoding import UNREADABLE
 from subord.core.view import Position
 
 HEAD: Final = b"subord 1 service order\n"
@@ -62,7 +63,7 @@ def decode(data: bytes) -> Authority | None:
     """None: it cannot be read."""
     try:
         return _decoder.decode(data)
-    except (msgspec.MsgspecError, ValueError, RecursionError):
+    except UNREADABLE:
         return None
 
 

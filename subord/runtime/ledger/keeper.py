@@ -205,7 +205,11 @@ class LedgerKeeper:
         keys, rows = list[Key](), list[Row]()
         while self._stores and len(rows) < ROWS_MAX:
             key = next(iter(self._stores))
-            records, node = self._stores.pop(key), self._network.address_text_of(key.origin)
+            records = self._stores.pop(key)
+            if key.origin > self._network.size:  # of no node; a member may send any number
+                self._counters.dropped["records_of_no_node"] += len(records)
+                continue
+            node = self._network.address_text_of(key.origin)
             keys.append(key)
             rows += [Row(node, key.life, key.first + at, each.kind, each.body) for at, each in enumerate(records)]
         if not self._stores:

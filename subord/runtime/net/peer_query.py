@@ -10,7 +10,7 @@ from typing import Annotated, Final, Literal, TypeGuard, get_args
 import msgspec
 
 from subord import __version__
-from subord.wire.codec import UNREADABLE
+from subord.core.decoding import UNREADABLE
 
 Topic = Literal["roster", "why", "status", "keys", "rotate", "members", "changes", "problems"]
 TOPICS: Final[frozenset[str]] = frozenset(get_args(Topic))

@@ -21,6 +21,7 @@ from math import inf
 import msgspec
 import trio
 
+from subord.core.decoding import UNREADABLE
 from subord.core.pacing.token_bucket import TokenBucket
 from subord.runtime.counters import Counters
 from subord.runtime.frames import Frames, Stream, frame
@@ -31,7 +32,6 @@ from subord.runtime.net.peer_query import AskFailure, Question, is_topic, unders
 from subord.runtime.orders.driver import OrderDriver
 from subord.runtime.security.key_ring import RunningKeyRing
 from subord.runtime.security.tls import TOO_SLOW, Tls, TlsError
-from subord.wire.codec import UNREADABLE
 
 logger = logging.getLogger("subord")
 

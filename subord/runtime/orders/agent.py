@@ -27,6 +27,7 @@ from subord.core.carriage.engine.causes import (
 from subord.core.carriage.engine.frames import Order
 from subord.core.carriage.engine.interface import Acted, Outcome
 from subord.core.carriage.engine.ranges import Ranges
+from subord.core.decoding import UNREADABLE
 from subord.runtime.counters import Counters
 from subord.runtime.frames import Frames, frame
 
@@ -62,7 +63,6 @@ class Done(msgspec.Struct, frozen=True, array_like=True):
 _given = msgspec.msgpack.Decoder(Given)
 _done = msgspec.msgpack.Decoder(Done)
 _encode = msgspec.msgpack.Encoder().encode
-_UNREADABLE: Final = (msgspec.MsgspecError, ValueError, RecursionError)
 
 
 def encode(message: Given | Done) -> bytes:
@@ -76,7 +76,7 @@ def decode_given(data: bytes) -> Given | None:
         given = _given.decode(data)
         if given.order.flat_targets is not None:
             Ranges.unflat(given.order.flat_targets)
-    except _UNREADABLE:
+    except UNREADABLE:
         return None
     return given
 
@@ -84,7 +84,7 @@ def decode_given(data: bytes) -> Given | None:
 def _decode_done(data: bytes) -> Done | None:
     try:
         return _done.decode(data)
-    except _UNREADABLE:
+    except UNREADABLE:
         return None
 
 

@@ -170,7 +170,7 @@ class OrderDriver:
                 if link is not None and not link.offer(action.lane, action.data):
                     self._counters.dropped["order_lane_full"] += 1
             case CallDirect():
-                self._start(self._call, action)
+                self._begin_call(action)
             case HangUp():
                 scope = self._calls.pop(action.link, None)
                 if scope is not None:
@@ -185,6 +185,19 @@ class OrderDriver:
                 self._part_actions[type(action)](action)
             case _:
                 assert_never(action)
+
+    def _begin_call(self, action: CallDirect) -> None:
+        """A position comes of what other nodes say, so it may be outside the network."""
+        scope = self._calls[action.link] = trio.CancelScope()
+        if 0 < action.peer <= self._node.context.settings.network.size:
+            self._start(self._call, action, scope)
+        else:
+            self._start(self._fail_call, action, scope)
+
+    async def _fail_call(self, action: CallDirect, scope: trio.CancelScope) -> None:
+        await trio.lowlevel.checkpoint()
+        if not scope.cancel_called and self._calls.pop(action.link, None) is not None:
+            self.end(action.link, SILENT)
 
     def _start(self, task: Callable[..., object], *words: object) -> None:
         assert self._nursery is not None, "an order before `run`"
@@ -329,8 +342,13 @@ class OrderDriver:
             return is_greeting is not None
         if not link.peer_incarnation:
             return False
-        self.feed(Arrived(link.name, data))
-        link.took(lane_of(data), len(data))
+        try:
+            self.feed(Arrived(link.name, data))
+            link.took(lane_of(data), len(data))
+        except Exception:  # a fault of ours; what a node sends must not end the daemon
+            logger.exception("a frame of %s could not be taken; its stream is closed", self._address(link.peer))
+            self._counters.dropped["order_failed"] += 1
+            return False
         return True
 
     async def hold_call(self, peer: str, stream: Stream, frames: Frames) -> None:
@@ -359,15 +377,13 @@ class OrderDriver:
                     break
         return b""
 
-    async def _call(self, action: CallDirect) -> None:
-        """Ask a node over a stream of its own, until the node or the engine ends it."""
+    async def _call(self, action: CallDirect, scope: trio.CancelScope) -> None:
+        """Ask a node over a stream of its own, until the node ends it, or the engine, maybe before this starts."""
         cause = SILENT
-        with trio.CancelScope() as scope:
-            self._calls[action.link] = scope
-            with suppress(trio.BrokenResourceError, trio.ClosedResourceError):
-                async with self.called(self._address(action.peer)) as stream:
-                    if stream is not None:
-                        cause = await self._ask(action, stream)
+        with scope, suppress(trio.BrokenResourceError, trio.ClosedResourceError):
+            async with self.called(self._address(action.peer)) as stream:
+                if stream is not None:
+                    cause = await self._ask(action, stream)
         if self._calls.pop(action.link, None) is not None:  # else the engine has ended it
             self.end(action.link, cause)
 

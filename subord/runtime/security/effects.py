@@ -15,6 +15,7 @@ import trio
 
 from subord.core.address.network import Network
 from subord.core.carriage.documents import REVOKED, STRICT, Document
+from subord.core.decoding import UNREADABLE
 from subord.core.events import Admission, Event
 from subord.core.members.membership import DOCUMENTS, Membership
 from subord.core.tables import BoundedMap
@@ -31,7 +32,7 @@ def is_strict(membership: Membership) -> bool:
     document = membership.documents.by_name.get(STRICT)
     try:
         return document is not None and msgspec.msgpack.decode(document.body, type=bool)
-    except msgspec.MsgspecError:
+    except UNREADABLE:
         return False
 
 

@@ -17,6 +17,7 @@ import msgspec
 import trio
 
 from subord.core.carriage.documents import Documents
+from subord.core.decoding import UNREADABLE
 from subord.core.identity.pins import Pins
 from subord.core.members.membership import Membership, Signer
 from subord.core.members.register import Register
@@ -25,7 +26,6 @@ from subord.core.settings import Settings
 from subord.core.view import Position
 from subord.runtime.state.journal_file import JournalFile
 from subord.runtime.state.store import for_the_owner
-from subord.wire.codec import UNREADABLE
 
 logger = logging.getLogger("subord")
 

@@ -15,11 +15,11 @@ from pathlib import Path
 import msgspec
 import trio
 
+from subord.core.decoding import UNREADABLE
 from subord.core.events import Neighbourhood
 from subord.core.messages import Terms
 from subord.core.quantize import CLASS_MAX
 from subord.core.view import Incarnation, Position
-from subord.wire.codec import UNREADABLE
 
 logger = logging.getLogger("subord")
 

@@ -13,9 +13,9 @@ import trio
 
 from subord.api.models.coverage import CoverageDocument, LevelDocument, PingDocument
 from subord.api.node_api import NodeApi
+from subord.core.decoding import UNREADABLE
 from subord.services.contract import Answered, Service
 from subord.services.serving import of_coverage
-from subord.wire.codec import UNREADABLE
 
 
 class Pong(msgspec.Struct, frozen=True, array_like=True):

@@ -9,6 +9,7 @@ import msgspec
 from subord.core.carriage.blobs import bounds
 from subord.core.carriage.engine.frames import Unreadable
 from subord.core.carriage.engine.ranges import POSITION_MAX
+from subord.core.decoding import UNREADABLE
 
 NUMBERS: Final = range(48, 64)
 _Name = Annotated[bytes, msgspec.Meta(min_length=bounds.NAME_BYTES, max_length=bounds.NAME_BYTES)]
@@ -52,7 +53,7 @@ def decode(body: msgspec.Raw) -> Body:
     """A body within all bounds. Raises Unreadable."""
     try:
         return _decoder.decode(body)
-    except (msgspec.MsgspecError, ValueError) as reason:
+    except UNREADABLE as reason:
         raise Unreadable(str(reason)) from None
 
 

@@ -15,6 +15,7 @@ import msgspec
 from subord.core.carriage.engine import bounds
 from subord.core.carriage.engine.causes import WORD_CHARS_MAX
 from subord.core.carriage.engine.ranges import POSITION_MAX, Ranges
+from subord.core.decoding import UNREADABLE
 from subord.core.view import Incarnation, Position
 
 Tag = bytes
@@ -141,7 +142,7 @@ def open_envelope(data: bytes) -> Envelope:
         raise Unreadable("longer than a frame")
     try:
         return _envelope_decoder.decode(data)
-    except (msgspec.MsgspecError, ValueError) as reason:
+    except UNREADABLE as reason:
         raise Unreadable(str(reason)) from None
 
 
@@ -159,9 +160,19 @@ def decode_body(body: msgspec.Raw) -> Body:
         found = _decoder.decode(body)
         for each in _flats(found):
             Ranges.unflat(each)
-    except (msgspec.MsgspecError, ValueError) as reason:
+        if isinstance(found, Ask) and not _fits(found):
+            raise Unreadable("more targets than a frame may name")
+    except UNREADABLE as reason:
         raise Unreadable(str(reason)) from None
     return found
+
+
+def _fits(ask: Ask) -> bool:
+    """Whether the next node can pass it on: with a node more in `passed` it is still a frame."""
+    targets = ask.order.targets
+    return (targets is None or targets.wire_bytes <= bounds.TARGETS_BYTES_MAX) and (
+        Ranges.unflat(ask.part).wire_bytes <= bounds.PART_BYTES_MAX
+    )
 
 
 def decode(data: bytes) -> Frame:

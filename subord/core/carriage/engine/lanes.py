@@ -17,6 +17,7 @@ import msgspec
 from subord.core.carriage.engine.bounds import FRAME_BYTES_MAX
 from subord.core.carriage.engine.frames import Unreadable, number_of, open_envelope
 from subord.core.carriage.engine.interface import Lane
+from subord.core.decoding import UNREADABLE
 from subord.core.view import Incarnation
 
 CREDITS: Final = {Lane.ORDER: 4 * FRAME_BYTES_MAX, Lane.REPORT: 2 * FRAME_BYTES_MAX} | {
@@ -73,7 +74,7 @@ def decode_credit(data: bytes) -> Credit:
     """Raises Unreadable."""
     try:
         return _decoder.decode(data)
-    except (msgspec.MsgspecError, ValueError) as reason:
+    except UNREADABLE as reason:
         raise Unreadable(str(reason)) from None
 
 
@@ -88,9 +89,8 @@ class Outgoing:
         """Frames that found their lane full."""
 
     def offer(self, lane: Lane, data: bytes) -> bool:
-        """Add a frame; False: its lane is full, and the frame is dropped and counted."""
-        assert len(data) <= FRAME_BYTES_MAX
-        if self._bytes[lane] + len(data) > WAITING_MAX[lane]:
+        """Add a frame; False: its lane is full, or it is longer than a frame; it is dropped and counted."""
+        if len(data) > FRAME_BYTES_MAX or self._bytes[lane] + len(data) > WAITING_MAX[lane]:
             self.dropped[lane] += 1
             return False
         self._waiting[lane].append(data)

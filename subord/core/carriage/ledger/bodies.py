@@ -12,6 +12,7 @@ import msgspec
 from subord.core.carriage.engine.frames import Unreadable
 from subord.core.carriage.engine.ranges import POSITION_MAX
 from subord.core.carriage.ledger import bounds
+from subord.core.decoding import UNREADABLE
 
 NUMBERS: Final = range(32, 48)
 _Position = Annotated[int, msgspec.Meta(ge=1, le=POSITION_MAX)]
@@ -80,5 +81,5 @@ def decode(body: msgspec.Raw) -> Body:
     """A body within all bounds. Raises Unreadable."""
     try:
         return _decoder.decode(body)
-    except (msgspec.MsgspecError, ValueError) as reason:
+    except UNREADABLE as reason:
         raise Unreadable(str(reason)) from None

@@ -15,6 +15,7 @@ from subord.core.carriage.reports import bounds
 from subord.core.carriage.reports.coverage import Coverage
 from subord.core.carriage.reports.records import fitted, read
 from subord.core.carriage.reports.reports import Fold
+from subord.core.decoding import UNREADABLE
 
 _Count = Annotated[int, msgspec.Meta(ge=0, le=bounds.COUNT_MAX)]
 
@@ -40,7 +41,7 @@ def decode_fold(data: bytes) -> Fold:
     """A fold of another node, without the fields that this release does not know. Raises Unreadable."""
     try:
         found = _decoder.decode(data)
-    except (msgspec.MsgspecError, ValueError) as reason:
+    except UNREADABLE as reason:
         raise Unreadable(str(reason)) from None
     dropped = Counter[str]()
     record = read(found.fields, dropped)

@@ -13,6 +13,7 @@ from subord.core.carriage.engine.bounds import SERVICE_CHARS_MAX
 from subord.core.carriage.engine.frames import Unreadable
 from subord.core.carriage.reports import bounds
 from subord.core.carriage.reports.coverage import Missing
+from subord.core.decoding import UNREADABLE
 
 _Count = Annotated[int, msgspec.Meta(ge=0, le=bounds.COUNT_MAX)]
 
@@ -44,5 +45,5 @@ def decode_report(body: msgspec.Raw) -> Report:
     """Raises Unreadable."""
     try:
         return _decoder.decode(body)
-    except (msgspec.MsgspecError, ValueError) as reason:
+    except UNREADABLE as reason:
         raise Unreadable(str(reason)) from None

@@ -15,6 +15,7 @@ import msgspec
 
 from subord.core.carriage.reports import bounds
 from subord.core.carriage.reports.algebra import KINDS, Value, folded
+from subord.core.decoding import UNREADABLE
 
 Record = Mapping[str, Value]
 Fields = dict[str, msgspec.Raw]
@@ -64,7 +65,7 @@ def read(fields: Fields, dropped: Counter[str]) -> Record:
             continue
         try:
             record[name] = _decoder.decode(data)
-        except (msgspec.MsgspecError, ValueError):
+        except UNREADABLE:
             dropped["report field malformed"] += 1
     return record
 
