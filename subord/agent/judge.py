@@ -15,8 +15,8 @@ from typing import NamedTuple
 
 from subord.agent import policy
 from subord.agent.revoked import RevokedList
-from subord.core.carriage import service_orders
 from subord.core.carriage.documents import Document
+from subord.core.carriage.engine.acting import service_orders
 from subord.core.carriage.engine.causes import BAD_MODE, BAD_POLICY, DENIED, NO_POLICY, NOT_OFFERED, of_verdict
 from subord.core.carriage.engine.frames import Order
 from subord.core.carriage.orders import Cluster, Verifier

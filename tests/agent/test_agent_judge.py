@@ -13,8 +13,8 @@ from signed_orders import NOW_MS, TAG, order
 from subord.agent.judge import Judge, Judged
 from subord.agent.policy import EXAMPLE
 from subord.agent.revoked import RevokedList
-from subord.core.carriage import service_orders
 from subord.core.carriage.documents import Document, Documents
+from subord.core.carriage.engine.acting import service_orders
 from subord.core.carriage.engine.causes import SENTENCES, sentence
 from subord.core.carriage.engine.frames import Order
 from subord.core.carriage.engine.ranges import Ranges

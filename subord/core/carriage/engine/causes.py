@@ -64,7 +64,7 @@ SENTENCES: Final = {
     NOT_YET_VALID: "the order is not valid yet by the clock of the node; set the clocks of the node and the operator",
     ORDER_EXPIRED: "the order is not valid any more by the clock of the node; give it again, or set the clocks",
     OTHER_TARGETS: "the operator has not signed the order for this node",
-    TAG_USED: "the node knows another order with this tag; give the order again",
+    TAG_USED: "the node knows another order with this tag, so it did not act; give the order again",
     CLOCK_BACK: "the clock of the node went back, and it has forgotten which orders of that time it has carried out",
     DENIED: "the policy of the node does not allow the operator to use the service as this user",
     NO_POLICY: "the node has no policy, so its agent carries out no order; see agent.policy",

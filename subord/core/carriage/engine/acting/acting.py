@@ -1,7 +1,8 @@
 """The node's own part of an order: it acts at most once on a tag, and every question gets the outcome.
 
 Inputs are orders that are for this node, and what disk and service say; outputs are Note, Act, and outcomes for the
-tasks that wait. Invariant: a service with effects is acted on only after its tag is on the disk.
+tasks that wait. Invariants: a service with effects is acted on only after its tag is on the disk; an order gets
+the outcome of no other order, though it has the same tag.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from subord.core.carriage.engine import bounds
+from subord.core.carriage.engine.acting.service_orders import digest_of
 from subord.core.carriage.engine.acting.tags import Step, Tags
 from subord.core.carriage.engine.causes import EXPIRED, NO_JOURNAL, NOT_OFFERED
 from subord.core.carriage.engine.frames import Order, Tag
@@ -39,7 +41,7 @@ class Acting:
         if now >= task.until:  # this node is late
             self._tell(task, Outcome(cause=EXPIRED))
             return
-        step, outcome = self.tags.begin(order.tag, task.until, has_effects=service.has_effects)
+        step, outcome = self.tags.begin(order.tag, digest_of(order), task.until, has_effects=service.has_effects)
         if step is Step.TELL:
             self._tell(task, outcome)
             return

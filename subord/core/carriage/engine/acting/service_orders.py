@@ -44,8 +44,23 @@ _encode = msgspec.msgpack.Encoder().encode
 
 def content_of(cluster: Cluster, order: Order, authority: Authority) -> bytes:
     """What the signature of an order covers."""
-    said = order.service, order.tag, order.flat_targets, sha256(order.payload).digest()
-    return HEAD + _encode((cluster, *said, authority.user, authority.not_before_ms, authority.expires_ms))
+    return HEAD + _encode((cluster, *_said(order), *_permitted(authority)))
+
+
+def digest_of(order: Order) -> bytes:
+    """Equal for what counts as one order: without the issuer and the signature, which a member on the way may write
+    in another form that is valid, too."""
+    authority = decode(order.authority)
+    permitted = (order.authority,) if authority is None else _permitted(authority)
+    return sha256(_encode((*_said(order), *permitted))).digest()
+
+
+def _said(order: Order) -> tuple[object, ...]:
+    return order.service, order.tag, order.flat_targets, sha256(order.payload).digest()
+
+
+def _permitted(authority: Authority) -> tuple[object, ...]:
+    return authority.user, authority.not_before_ms, authority.expires_ms
 
 
 def valid_for(user: str, now_ms: int, left_s: float) -> Authority:
