@@ -34,6 +34,7 @@ class Judged(NamedTuple):
     principal: str = ""
     user: str = ""
     expires_ms: int = 0
+    run_ms: int = 0
     digest: bytes = b""
     detail: str = ""
 
@@ -83,7 +84,9 @@ class Judge:
             return Judged(of_verdict(word), verdict.principal, authority.user)
         cause, detail = self._policy_says(verdict.principal, order.service, authority.user)
         digest = hashlib.sha256(content).digest()
-        return Judged(cause, verdict.principal, authority.user, authority.expires_ms, digest, detail)
+        return Judged(
+            cause, verdict.principal, authority.user, authority.expires_ms, authority.run_ms, digest, detail
+        )
 
     def _policy_says(self, principal: str, service: str, user: str) -> tuple[str, str]:
         """The cause, "" if it is allowed, and a detail. Reads the file each time, so changes count at once."""

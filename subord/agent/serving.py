@@ -193,7 +193,7 @@ class Server:
             return _told(found.outcome or Outcome(cause=OUTCOME_UNKNOWN), judged)
         words = "order %(service)s of %(principal)s as %(user)s accepted: tag %(tag)s"
         logger.info(words, _fields(order, judged))
-        left_s = min(given.left_ms, judged.expires_ms - self._judge.now_ms) / 1000
+        left_s = min(judged.run_ms, judged.expires_ms - self._judge.now_ms) / 1000
         outcome = await self._acted(order, Context(judged.user, judged.principal, order.tag, max(0.0, left_s)))
         try:
             async with self._disk:

@@ -102,6 +102,7 @@ def with_authority(given: Order, **changes: Any) -> Order:
         (altered(order(), service="other"), "altered"),
         (with_authority(order(), user="nobody"), "altered"),
         (with_authority(order(), expires_ms=NOW_MS + HOUR_MS), "altered"),
+        (with_authority(order(), run_ms=1), "altered"),
         (with_authority(order(), not_before_ms=0, expires_ms=NOW_MS + 1), "malformed"),
         (order(cluster=("other", "127.0.0.0/24")), "altered"),
         (order(targets=Ranges.of((4, 6))), "other targets"),
