@@ -188,7 +188,7 @@ class Server:
                 begin = self._journal.begin
                 await trio.to_thread.run_sync(begin, order.tag, judged.digest, judged.expires_ms, now_ms)
         if found is not None:
-            if found.digest != judged.digest:
+            if found.digest and found.digest != judged.digest:
                 return self._refuse(TAG_USED, order, judged)
             return _told(found.outcome or Outcome(cause=OUTCOME_UNKNOWN), judged)
         words = "order %(service)s of %(principal)s as %(user)s accepted: tag %(tag)s"

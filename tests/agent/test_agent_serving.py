@@ -143,6 +143,14 @@ async def test_an_agent_that_dies_in_the_middle_does_not_act_again(stage: Stage)
     assert stage.times() == 1
 
 
+async def test_an_agent_that_dies_while_it_writes_the_tag_does_not_act(stage: Stage) -> None:
+    """The file has its room, all zeros, and no head yet."""
+    (stage.state / f"{TAG.hex()}-{NOW_MS + 9999}").write_bytes(bytes(40_000))
+    async with stage.running():
+        assert await stage.act(stage.order(), 5) == Outcome(cause="outcome unknown")
+    assert stage.times() == 0
+
+
 async def test_the_outcome_counts_though_the_daemon_is_gone(stage: Stage) -> None:
     """The connection ends while the service acts; a later question gets what has come of it."""
     async with stage.running() as server:
