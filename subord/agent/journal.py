@@ -50,8 +50,8 @@ class JournalError(Exception):
 
 
 class Found(NamedTuple):
-    """What is known of a tag. `digest` empty: the file is damaged, so the order is not known. `outcome` None: the agent
-    ended after it had begun."""
+    """What is known of a tag. `digest` empty: the file is damaged, so the order is not known. `outcome` None: the
+    agent ended after it had begun."""
 
     digest: bytes
     outcome: Outcome | None
@@ -228,8 +228,8 @@ def _write_new(path: str, content: bytes, room: int = ENTRY_BYTES_MAX) -> None:
 
 
 def _read(data: bytes) -> Found:
-    """What a file says. One that is damaged, or whose head was not written before a power failure, is of an order whose
-    outcome is unknown."""
+    """What a file says. One that is damaged, or whose head was not written before a power failure, is of an order
+    whose outcome is unknown."""
     begin = len(HEAD) + DIGEST_BYTES
     digest = data[len(HEAD) : begin]
     if not data.startswith(HEAD) or len(digest) < DIGEST_BYTES or not any(digest):

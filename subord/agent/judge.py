@@ -17,7 +17,15 @@ from subord.agent import policy
 from subord.agent.revoked import RevokedList
 from subord.core.carriage.documents import Document
 from subord.core.carriage.engine.acting import service_orders
-from subord.core.carriage.engine.causes import BAD_MODE, BAD_POLICY, DENIED, NO_POLICY, NOT_OFFERED, of_verdict
+from subord.core.carriage.engine.causes import (
+    BAD_MODE,
+    BAD_POLICY,
+    BAD_REVOKED,
+    DENIED,
+    NO_POLICY,
+    NOT_OFFERED,
+    of_verdict,
+)
 from subord.core.carriage.engine.frames import Order
 from subord.core.carriage.orders import Cluster, Verifier
 from subord.core.carriage.verdicts import namespace_of
@@ -75,6 +83,8 @@ class Judge:
         if cause or authority is None:
             return Judged(cause)
         await self._revoked.take(revoked)
+        if self._revoked.is_damaged:
+            return Judged(BAD_REVOKED)
         content = service_orders.content_of(self._cluster, order, authority)
         verdict = await self._verifier.verify(
             content, authority.signature, namespace_of(order.service), self.now_ms, str(order.issuer)

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import os
+import stat
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
+import trio
 from fake_operators import FakeVerifier, signed
 from signed_orders import NOW_MS, TAG, order
 
 from subord.agent.judge import Judge, Judged
 from subord.agent.policy import EXAMPLE
 from subord.agent.revoked import RevokedList
-from subord.core.carriage.documents import Document, Documents
+from subord.core.carriage.documents import NEVER_MS, Document, Documents
 from subord.core.carriage.engine.acting import service_orders
 from subord.core.carriage.engine.causes import SENTENCES, sentence
 from subord.core.carriage.engine.frames import Order
@@ -47,13 +50,17 @@ class Agent:
         self.policy.chmod(0o644)
         self.now_ms = NOW_MS
 
+    def revoked(self) -> RevokedList:
+        operators: Any = Operators()
+        return RevokedList(str(self.top), operators, CLUSTER, wall=lambda: self.now_ms / 1000)
+
     async def judge(self, given: Order, revoked: Document | None = None) -> Judged:
         operators: Any = Operators()
         judge = Judge(
             CLUSTER,
             POSITION,
             verifier=operators,
-            revoked=RevokedList(str(self.top), operators, CLUSTER, wall=lambda: self.now_ms / 1000),
+            revoked=self.revoked(),
             policy_path=str(self.policy),
             offers=lambda name: name in ("touch", "other"),
             wall=lambda: self.now_ms / 1000,
@@ -167,6 +174,53 @@ async def test_a_revoked_operator_is_refused_also_later_and_without_the_list(age
     assert await agent.cause(order()) == "revoked"
     assert await agent.cause(order(), second) == "revoked"
     assert await agent.cause(order(), first) == "revoked", "an older list does not replace it"
+
+
+STRANGE = msgspec.msgpack.encode(Document("test/a", 1, NOW_MS, NOW_MS, b""))
+SPOILED = msgspec.msgpack.encode(Document("revoked/list", 1, NOW_MS, NEVER_MS, b"\xc1"))
+
+
+@pytest.mark.parametrize("content", [b"", bytes(100), STRANGE, SPOILED], ids=["empty", "zeros", "other", "body"])
+async def test_a_damaged_list_refuses_all_orders_until_a_list_comes(agent: Agent, content: bytes) -> None:
+    file = agent.top / "revoked"
+    file.write_bytes(content)
+    assert await agent.cause(order()) == "bad revoked list"
+    assert await agent.cause(order(), revoking("ann", Documents(), by="eve")) == "bad revoked list"
+    assert await agent.cause(order(), revoking("bob", Documents())) == ""
+    assert await agent.cause(order()) == ""
+
+
+async def test_a_list_that_cannot_be_opened_refuses_all_orders(agent: Agent) -> None:
+    (agent.top / "revoked").mkdir()
+    assert await agent.cause(order()) == "bad revoked list"
+
+
+async def test_an_agent_does_not_replace_the_newer_list_of_another(agent: Agent) -> None:
+    documents = Documents()
+    first, second = revoking("bob", documents), revoking("ann", documents)
+    late = agent.revoked()
+    assert await agent.cause(order(), second) == "revoked"
+    await late.take(first)
+    assert late.word_for("bob")
+    assert await agent.cause(order()) == "revoked"
+
+
+async def test_of_lists_that_come_at_once_the_newest_is_kept(agent: Agent) -> None:
+    documents = Documents()
+    lists = [revoking(each, documents) for each in ("bob", "mia", "ann")]
+    one = agent.revoked()
+    async with trio.open_nursery() as nursery:
+        for each in lists:
+            nursery.start_soon(one.take, each)
+    assert await agent.cause(order()) == "revoked"
+
+
+async def test_the_name_of_a_list_is_on_the_disk_too(agent: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else the older list would count again after a power failure."""
+    kinds = []
+    monkeypatch.setattr(os, "fsync", lambda descriptor: kinds.append(stat.S_ISDIR(os.fstat(descriptor).st_mode)))
+    assert await agent.cause(order(), revoking("ann", Documents())) == "revoked"
+    assert kinds == [False, True]
 
 
 async def test_a_list_that_no_operator_has_signed_is_not_taken(agent: Agent) -> None:

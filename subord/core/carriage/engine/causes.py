@@ -39,6 +39,7 @@ DENIED: Final = "denied"
 NO_POLICY: Final = "no policy"
 BAD_MODE: Final = "bad mode"
 BAD_POLICY: Final = "bad policy"
+BAD_REVOKED: Final = "bad revoked list"
 FAILED: Final = "failed"
 NO_RECEIPT: Final = "no receipt"
 
@@ -71,6 +72,8 @@ SENTENCES: Final = {
     BAD_MODE: "the agent does not trust the operators file, the policy or the journal of the node: only root may own "
     "and change them",
     BAD_POLICY: "the policy of the node cannot be read; the log of its agent says why",
+    BAD_REVOKED: "the agent of the node cannot read its list of revoked operators, and does not act until it gets "
+    "one; the log of its agent says why",
     FAILED: "the service failed on the node; the log of its agent says why",
     NO_RECEIPT: "no receipt of the node for the answer, or a false one: another node may have answered in its place",
 }
