@@ -74,8 +74,10 @@ class Judge:
     def now_ms(self) -> int:
         return int(self._wall() * 1000)
 
-    async def judge(self, order: Order, revoked: Document | None) -> Judged:
-        """Whether the agent acts on an order. `revoked`: the list that came with it."""
+    async def judge(self, order: Order, revoked: Document | None, source: str) -> Judged:
+        """Whether the agent acts on an order. `revoked`: the list that came with it. `source`: the address
+        of a node that asked directly. Its false signatures take of its own share, whatever issuer it names; orders
+        that came along the tree are told apart by their issuer, which is not signed."""
         if not self._offers(order.service):
             return Judged(NOT_OFFERED)
         cause = service_orders.refusal(order, self._position, self.now_ms)
@@ -87,7 +89,7 @@ class Judge:
             return Judged(BAD_REVOKED)
         content = service_orders.content_of(self._cluster, order, authority)
         verdict = await self._verifier.verify(
-            content, authority.signature, namespace_of(order.service), self.now_ms, str(order.issuer)
+            content, authority.signature, namespace_of(order.service), self.now_ms, source or str(order.issuer)
         )
         word = verdict.word or self._revoked.word_for(verdict.principal, verdict.fingerprint)
         if word:

@@ -152,7 +152,7 @@ class Server:
     async def answer(self, given: Given) -> Done:
         """What has come of an order."""
         order = given.order
-        judged = await self._judge.judge(order, given.revoked)
+        judged = await self._judge.judge(order, given.revoked, given.source)
         if judged.cause:
             return self._refuse(judged.cause, order, judged)
         running = self._running.get(order.tag)

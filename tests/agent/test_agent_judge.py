@@ -49,13 +49,14 @@ class Agent:
         self.policy.write_text(POLICY)
         self.policy.chmod(0o644)
         self.now_ms = NOW_MS
+        self.operators = Operators()
 
     def revoked(self) -> RevokedList:
         operators: Any = Operators()
         return RevokedList(str(self.top), operators, CLUSTER, wall=lambda: self.now_ms / 1000)
 
-    async def judge(self, given: Order, revoked: Document | None = None) -> Judged:
-        operators: Any = Operators()
+    async def judge(self, given: Order, revoked: Document | None = None, source: str = "") -> Judged:
+        operators: Any = self.operators
         judge = Judge(
             CLUSTER,
             POSITION,
@@ -65,7 +66,7 @@ class Agent:
             offers=lambda name: name in ("touch", "other"),
             wall=lambda: self.now_ms / 1000,
         )
-        return await judge.judge(given, revoked)
+        return await judge.judge(given, revoked, source)
 
     async def cause(self, given: Order, revoked: Document | None = None) -> str:
         cause = (await self.judge(given, revoked)).cause
@@ -83,6 +84,16 @@ async def test_an_order_of_an_operator_counts(agent: Agent) -> None:
         judged = await agent.judge(order(targets=targets))
         assert judged[:3] == ("", "ann", "root")
         assert judged.expires_ms == NOW_MS + 5000 + service_orders.SKEW_MS
+
+
+async def test_false_signatures_count_for_the_node_that_asked_and_not_for_the_issuer_that_it_names(
+    agent: Agent,
+) -> None:
+    for issuer in (2, 3):
+        await agent.judge(altered(order(), issuer=issuer), source="10.0.0.9")
+    assert agent.operators.sources == {"10.0.0.9"}
+    await agent.judge(altered(order(), issuer=3))
+    assert agent.operators.sources == {"10.0.0.9", "3"}, "along the tree"
 
 
 def altered(given: Order, **changes: Any) -> Order:

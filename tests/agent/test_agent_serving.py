@@ -203,6 +203,21 @@ async def test_refusals_are_counted_and_shown(stage: Stage) -> None:
     assert not list(stage.state.iterdir())
 
 
+async def test_the_agent_hears_which_node_asked_directly(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    sources: list[str] = []
+    judge = Judge.judge
+
+    async def noting(self: Judge, order: Order, revoked: Any, source: str) -> Any:
+        sources.append(source)
+        return await judge(self, order, revoked, source)
+
+    monkeypatch.setattr(Judge, "judge", noting)
+    async with stage.running():
+        await stage.agent.act(stage.order(), 5, "10.0.0.9")
+        await stage.agent.act(stage.order(), 5)
+    assert sources == ["10.0.0.9", ""]
+
+
 async def test_another_order_with_a_known_tag_is_refused(stage: Stage) -> None:
     async with stage.running():
         assert await stage.act(stage.order(), 5) == TOUCHED

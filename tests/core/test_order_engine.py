@@ -123,6 +123,17 @@ def test_the_same_order_of_another_issuer_gets_the_outcome() -> None:
     assert told.groups == ((b"read", (0, 0)),)
 
 
+@pytest.mark.parametrize(("role", "source"), [(Role.CALLER, 2), (Role.LEADER, 0)])
+@pytest.mark.parametrize("service", ["read", "write"])
+def test_a_service_hears_which_node_asked_directly(role: Role, source: int, service: str) -> None:
+    """Whatever issuer the order names."""
+    engine = engine_of()
+    opened(engine, role)
+    actions = engine.handle(Arrived("link", encode(9, 0, ask(service=service, issuer=3))), 0.0)
+    actions += engine.handle(Noted(TAG), 0.0)
+    assert [each.source for each in actions if isinstance(each, Act)] == [source]
+
+
 def test_without_disk_there_are_no_effects() -> None:
     engine = engine_of()
     opened(engine)

@@ -37,6 +37,7 @@ logger = logging.getLogger("subord")
 GIVEN_BYTES_MAX: Final = 98_304
 DONE_BYTES_MAX: Final = 49_152
 PRINCIPAL_CHARS_MAX: Final = 128
+ADDRESS_CHARS_MAX: Final = 64
 PAUSES_S: Final = (0.0, 0.1, 0.5, 2.0)
 """Before each attempt: systemd starts an agent again that has died."""
 GRACE_S: Final = 10.0
@@ -44,10 +45,13 @@ GRACE_S: Final = 10.0
 
 
 class Given(msgspec.Struct, frozen=True, array_like=True):
-    """What the daemon sends. `revoked`: the signed list of revoked operators, which the agent checks itself."""
+    """What the daemon sends. `revoked`: the signed list of revoked operators, which the agent checks itself.
+    `source`: the address of a node that asked over a stream of its own; "": the order came along the tree, or of a
+    command here."""
 
     order: Order
     revoked: Document | None = None
+    source: Annotated[str, msgspec.Meta(max_length=ADDRESS_CHARS_MAX)] = ""
 
 
 class Done(msgspec.Struct, frozen=True, array_like=True):
@@ -97,7 +101,7 @@ class Agent:
         self._counters = counters
         self._revoked = revoked
 
-    async def act(self, order: Order, left_s: float) -> Acted:
+    async def act(self, order: Order, left_s: float, source: str = "") -> Acted:
         """Have the agent carry out an order, within `left_s`, or the time that the service may act, and GRACE_S.
         One that it has refused may come again: a member on the way may have altered it."""
         done: Done | None = None
@@ -108,7 +112,7 @@ class Agent:
                 stream = await self._connected()
                 if stream is not None:
                     is_given = True
-                    done = await self._asked(stream, order)
+                    done = await self._asked(stream, order, source)
                 if done is not None or not is_given:
                     break
         if done is None:
@@ -125,9 +129,9 @@ class Agent:
             logger.warning("the agent at %s cannot be reached: %s", self._path, error)
             return None
 
-    async def _asked(self, stream: trio.SocketStream, order: Order) -> Done | None:
+    async def _asked(self, stream: trio.SocketStream, order: Order, source: str) -> Done | None:
         """The answer; None: the connection broke."""
-        given = Given(order, self._revoked())
+        given = Given(order, self._revoked(), source)
         async with stream:
             with suppress(trio.BrokenResourceError, trio.ClosedResourceError):
                 await stream.send_all(encode(given))

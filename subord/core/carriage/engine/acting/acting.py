@@ -13,7 +13,7 @@ from subord.core.carriage.engine import bounds
 from subord.core.carriage.engine.acting.service_orders import digest_of
 from subord.core.carriage.engine.acting.tags import Step, Tags
 from subord.core.carriage.engine.causes import EXPIRED, NO_JOURNAL, NOT_OFFERED
-from subord.core.carriage.engine.frames import Order, Tag
+from subord.core.carriage.engine.frames import Tag
 from subord.core.carriage.engine.interface import Act, Action, Note, Outcome, Services
 from subord.core.carriage.engine.tasks import Task
 
@@ -26,7 +26,7 @@ class Acting:
     def __init__(self, services: Services, tags: Tags, actions: list[Action], tell: Tell) -> None:
         self.tags = tags
         self.waiting: dict[Tag, list[Task]] = {}
-        self.noting: dict[Tag, tuple[Order, float]] = {}
+        self.noting: dict[Tag, Task] = {}
         self._services = services
         self._actions = actions
         self._tell = tell
@@ -50,19 +50,18 @@ class Acting:
         if step is Step.WAIT:
             return
         if service.has_effects:
-            self.noting[order.tag] = order, task.until
+            self.noting[order.tag] = task
             self._actions.append(Note(order.tag, task.until - now + bounds.TAG_KEEP_S))
         else:
-            self._actions.append(Act(order, task.until - now))
+            self._actions.append(Act(order, task.until - now, task.source))
 
     def noted(self, tag: Tag, now: float, *, ok: bool) -> None:
         """The disk has the tag, or has refused it."""
-        found = self.noting.pop(tag, None)
-        if found is None:
+        task = self.noting.pop(tag, None)
+        if task is None:
             return
-        order, until = found
         if ok:
-            self._actions.append(Act(order, max(0.0, until - now)))
+            self._actions.append(Act(task.order, max(0.0, task.until - now), task.source))
         else:
             self.acted(tag, Outcome(cause=NO_JOURNAL))
 
