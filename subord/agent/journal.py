@@ -50,7 +50,8 @@ class JournalError(Exception):
 
 
 class Found(NamedTuple):
-    """What is known of a tag. `outcome` None: the agent ended after it had begun."""
+    """What is known of a tag. `digest` empty: the file is damaged, so the order is not known. `outcome` None: the
+    agent ended after it had begun."""
 
     digest: bytes
     outcome: Outcome | None
@@ -161,7 +162,8 @@ class Journal:
         for tag in over:
             entry = entries.pop(tag)
             self._bytes -= entry.size
-            os.unlink(self._path(entry.name))
+            with suppress(FileNotFoundError):
+                os.unlink(self._path(entry.name))
 
     def check(self) -> None:
         """Raises JournalError: the directory cannot be used."""
@@ -226,13 +228,16 @@ def _write_new(path: str, content: bytes, room: int = ENTRY_BYTES_MAX) -> None:
 
 
 def _read(data: bytes) -> Found:
-    """What a file says; damaged ones are of orders whose outcome is unknown."""
+    """What a file says. One that is damaged, or whose head was not written before a power failure, is of an order
+    whose outcome is unknown."""
     begin = len(HEAD) + DIGEST_BYTES
     digest = data[len(HEAD) : begin]
+    if not data.startswith(HEAD) or len(digest) < DIGEST_BYTES or not any(digest):
+        return Found(b"", None)
     size = int.from_bytes(data[begin : begin + 4], "big")
     text = data[begin + 4 : begin + 4 + size]
     check = data[begin + 4 + size : begin + 4 + size + CHECK_BYTES]
-    if not data.startswith(HEAD) or not size or check != _check_of(text):
+    if not size or check != _check_of(text):
         return Found(digest, None)
     return Found(digest, _outcome.decode(text))
 

@@ -15,9 +15,17 @@ from typing import NamedTuple
 
 from subord.agent import policy
 from subord.agent.revoked import RevokedList
-from subord.core.carriage import service_orders
 from subord.core.carriage.documents import Document
-from subord.core.carriage.engine.causes import BAD_MODE, BAD_POLICY, DENIED, NO_POLICY, NOT_OFFERED, of_verdict
+from subord.core.carriage.engine.acting import service_orders
+from subord.core.carriage.engine.causes import (
+    BAD_MODE,
+    BAD_POLICY,
+    BAD_REVOKED,
+    DENIED,
+    NO_POLICY,
+    NOT_OFFERED,
+    of_verdict,
+)
 from subord.core.carriage.engine.frames import Order
 from subord.core.carriage.orders import Cluster, Verifier
 from subord.core.carriage.verdicts import namespace_of
@@ -34,6 +42,7 @@ class Judged(NamedTuple):
     principal: str = ""
     user: str = ""
     expires_ms: int = 0
+    run_ms: int = 0
     digest: bytes = b""
     detail: str = ""
 
@@ -65,8 +74,10 @@ class Judge:
     def now_ms(self) -> int:
         return int(self._wall() * 1000)
 
-    async def judge(self, order: Order, revoked: Document | None) -> Judged:
-        """Whether the agent acts on an order. `revoked`: the list that came with it."""
+    async def judge(self, order: Order, revoked: Document | None, source: str) -> Judged:
+        """Whether the agent acts on an order. `revoked`: the list that came with it. `source`: the address
+        of a node that asked directly. Its false signatures take of its own share, whatever issuer it names; orders
+        that came along the tree are told apart by their issuer, which is not signed."""
         if not self._offers(order.service):
             return Judged(NOT_OFFERED)
         cause = service_orders.refusal(order, self._position, self.now_ms)
@@ -74,16 +85,20 @@ class Judge:
         if cause or authority is None:
             return Judged(cause)
         await self._revoked.take(revoked)
+        if self._revoked.is_damaged:
+            return Judged(BAD_REVOKED)
         content = service_orders.content_of(self._cluster, order, authority)
         verdict = await self._verifier.verify(
-            content, authority.signature, namespace_of(order.service), self.now_ms, str(order.issuer)
+            content, authority.signature, namespace_of(order.service), self.now_ms, source or str(order.issuer)
         )
         word = verdict.word or self._revoked.word_for(verdict.principal, verdict.fingerprint)
         if word:
             return Judged(of_verdict(word), verdict.principal, authority.user)
         cause, detail = self._policy_says(verdict.principal, order.service, authority.user)
         digest = hashlib.sha256(content).digest()
-        return Judged(cause, verdict.principal, authority.user, authority.expires_ms, digest, detail)
+        return Judged(
+            cause, verdict.principal, authority.user, authority.expires_ms, authority.run_ms, digest, detail
+        )
 
     def _policy_says(self, principal: str, service: str, user: str) -> tuple[str, str]:
         """The cause, "" if it is allowed, and a detail. Reads the file each time, so changes count at once."""

@@ -152,7 +152,7 @@ class Server:
     async def answer(self, given: Given) -> Done:
         """What has come of an order."""
         order = given.order
-        judged = await self._judge.judge(order, given.revoked)
+        judged = await self._judge.judge(order, given.revoked, given.source)
         if judged.cause:
             return self._refuse(judged.cause, order, judged)
         running = self._running.get(order.tag)
@@ -188,12 +188,12 @@ class Server:
                 begin = self._journal.begin
                 await trio.to_thread.run_sync(begin, order.tag, judged.digest, judged.expires_ms, now_ms)
         if found is not None:
-            if found.digest != judged.digest:
+            if found.digest and found.digest != judged.digest:
                 return self._refuse(TAG_USED, order, judged)
             return _told(found.outcome or Outcome(cause=OUTCOME_UNKNOWN), judged)
         words = "order %(service)s of %(principal)s as %(user)s accepted: tag %(tag)s"
         logger.info(words, _fields(order, judged))
-        left_s = min(given.left_ms, judged.expires_ms - self._judge.now_ms) / 1000
+        left_s = min(judged.run_ms, judged.expires_ms - self._judge.now_ms) / 1000
         outcome = await self._acted(order, Context(judged.user, judged.principal, order.tag, max(0.0, left_s)))
         try:
             async with self._disk:

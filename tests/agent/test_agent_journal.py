@@ -73,6 +73,26 @@ def test_a_damaged_file_has_no_outcome(directory: Path, size: int) -> None:
     assert found.outcome is None
 
 
+@pytest.mark.parametrize(
+    "content",
+    [b"", bytes(13), bytes(ENTRY_BYTES_MAX), journal.HEAD, journal.HEAD + bytes(32)],
+    ids=["empty", "short", "zeros", "head", "no digest"],
+)
+def test_a_file_whose_head_was_not_written_is_of_an_unknown_order(directory: Path, content: bytes) -> None:
+    """The name and the room were on the disk before the power failed."""
+    (directory / f"{TAG.hex()}-{END_MS}").write_bytes(content)
+    assert opened(directory).find(TAG) == Found(b"", None)
+
+
+def test_a_file_that_is_gone_already_does_not_hinder_others(directory: Path) -> None:
+    one = opened(directory)
+    begin(one)
+    (file,) = directory.iterdir()
+    file.unlink()
+    begin(one, b"later".ljust(16), end_ms=END_MS + KEEP_MS + 1, now_ms=END_MS + KEEP_MS)
+    assert len(one) == 1
+
+
 def test_a_flipped_bit_of_an_outcome_is_noticed(directory: Path) -> None:
     one = opened(directory)
     begin(one)

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import os
+import stat
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
+import trio
 from fake_operators import FakeVerifier, signed
 from signed_orders import NOW_MS, TAG, order
 
 from subord.agent.judge import Judge, Judged
 from subord.agent.policy import EXAMPLE
 from subord.agent.revoked import RevokedList
-from subord.core.carriage import service_orders
-from subord.core.carriage.documents import Document, Documents
+from subord.core.carriage.documents import NEVER_MS, Document, Documents
+from subord.core.carriage.engine.acting import service_orders
 from subord.core.carriage.engine.causes import SENTENCES, sentence
 from subord.core.carriage.engine.frames import Order
 from subord.core.carriage.engine.ranges import Ranges
@@ -46,19 +49,24 @@ class Agent:
         self.policy.write_text(POLICY)
         self.policy.chmod(0o644)
         self.now_ms = NOW_MS
+        self.operators = Operators()
 
-    async def judge(self, given: Order, revoked: Document | None = None) -> Judged:
+    def revoked(self) -> RevokedList:
         operators: Any = Operators()
+        return RevokedList(str(self.top), operators, CLUSTER, wall=lambda: self.now_ms / 1000)
+
+    async def judge(self, given: Order, revoked: Document | None = None, source: str = "") -> Judged:
+        operators: Any = self.operators
         judge = Judge(
             CLUSTER,
             POSITION,
             verifier=operators,
-            revoked=RevokedList(str(self.top), operators, CLUSTER, wall=lambda: self.now_ms / 1000),
+            revoked=self.revoked(),
             policy_path=str(self.policy),
             offers=lambda name: name in ("touch", "other"),
             wall=lambda: self.now_ms / 1000,
         )
-        return await judge.judge(given, revoked)
+        return await judge.judge(given, revoked, source)
 
     async def cause(self, given: Order, revoked: Document | None = None) -> str:
         cause = (await self.judge(given, revoked)).cause
@@ -76,6 +84,16 @@ async def test_an_order_of_an_operator_counts(agent: Agent) -> None:
         judged = await agent.judge(order(targets=targets))
         assert judged[:3] == ("", "ann", "root")
         assert judged.expires_ms == NOW_MS + 5000 + service_orders.SKEW_MS
+
+
+async def test_false_signatures_count_for_the_node_that_asked_and_not_for_the_issuer_that_it_names(
+    agent: Agent,
+) -> None:
+    for issuer in (2, 3):
+        await agent.judge(altered(order(), issuer=issuer), source="10.0.0.9")
+    assert agent.operators.sources == {"10.0.0.9"}
+    await agent.judge(altered(order(), issuer=3))
+    assert agent.operators.sources == {"10.0.0.9", "3"}, "along the tree"
 
 
 def altered(given: Order, **changes: Any) -> Order:
@@ -102,6 +120,7 @@ def with_authority(given: Order, **changes: Any) -> Order:
         (altered(order(), service="other"), "altered"),
         (with_authority(order(), user="nobody"), "altered"),
         (with_authority(order(), expires_ms=NOW_MS + HOUR_MS), "altered"),
+        (with_authority(order(), run_ms=1), "altered"),
         (with_authority(order(), not_before_ms=0, expires_ms=NOW_MS + 1), "malformed"),
         (order(cluster=("other", "127.0.0.0/24")), "altered"),
         (order(targets=Ranges.of((4, 6))), "other targets"),
@@ -166,6 +185,53 @@ async def test_a_revoked_operator_is_refused_also_later_and_without_the_list(age
     assert await agent.cause(order()) == "revoked"
     assert await agent.cause(order(), second) == "revoked"
     assert await agent.cause(order(), first) == "revoked", "an older list does not replace it"
+
+
+STRANGE = msgspec.msgpack.encode(Document("test/a", 1, NOW_MS, NOW_MS, b""))
+SPOILED = msgspec.msgpack.encode(Document("revoked/list", 1, NOW_MS, NEVER_MS, b"\xc1"))
+
+
+@pytest.mark.parametrize("content", [b"", bytes(100), STRANGE, SPOILED], ids=["empty", "zeros", "other", "body"])
+async def test_a_damaged_list_refuses_all_orders_until_a_list_comes(agent: Agent, content: bytes) -> None:
+    file = agent.top / "revoked"
+    file.write_bytes(content)
+    assert await agent.cause(order()) == "bad revoked list"
+    assert await agent.cause(order(), revoking("ann", Documents(), by="eve")) == "bad revoked list"
+    assert await agent.cause(order(), revoking("bob", Documents())) == ""
+    assert await agent.cause(order()) == ""
+
+
+async def test_a_list_that_cannot_be_opened_refuses_all_orders(agent: Agent) -> None:
+    (agent.top / "revoked").mkdir()
+    assert await agent.cause(order()) == "bad revoked list"
+
+
+async def test_an_agent_does_not_replace_the_newer_list_of_another(agent: Agent) -> None:
+    documents = Documents()
+    first, second = revoking("bob", documents), revoking("ann", documents)
+    late = agent.revoked()
+    assert await agent.cause(order(), second) == "revoked"
+    await late.take(first)
+    assert late.word_for("bob")
+    assert await agent.cause(order()) == "revoked"
+
+
+async def test_of_lists_that_come_at_once_the_newest_is_kept(agent: Agent) -> None:
+    documents = Documents()
+    lists = [revoking(each, documents) for each in ("bob", "mia", "ann")]
+    one = agent.revoked()
+    async with trio.open_nursery() as nursery:
+        for each in lists:
+            nursery.start_soon(one.take, each)
+    assert await agent.cause(order()) == "revoked"
+
+
+async def test_the_name_of_a_list_is_on_the_disk_too(agent: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else the older list would count again after a power failure."""
+    kinds = []
+    monkeypatch.setattr(os, "fsync", lambda descriptor: kinds.append(stat.S_ISDIR(os.fstat(descriptor).st_mode)))
+    assert await agent.cause(order(), revoking("ann", Documents())) == "revoked"
+    assert kinds == [False, True]
 
 
 async def test_a_list_that_no_operator_has_signed_is_not_taken(agent: Agent) -> None:

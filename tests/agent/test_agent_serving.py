@@ -143,6 +143,14 @@ async def test_an_agent_that_dies_in_the_middle_does_not_act_again(stage: Stage)
     assert stage.times() == 1
 
 
+async def test_an_agent_that_dies_while_it_writes_the_tag_does_not_act(stage: Stage) -> None:
+    """The file has its room, all zeros, and no head yet."""
+    (stage.state / f"{TAG.hex()}-{NOW_MS + 9999}").write_bytes(bytes(40_000))
+    async with stage.running():
+        assert await stage.act(stage.order(), 5) == Outcome(cause="outcome unknown")
+    assert stage.times() == 0
+
+
 async def test_the_outcome_counts_though_the_daemon_is_gone(stage: Stage) -> None:
     """The connection ends while the service acts; a later question gets what has come of it."""
     async with stage.running() as server:
@@ -195,6 +203,21 @@ async def test_refusals_are_counted_and_shown(stage: Stage) -> None:
     assert not list(stage.state.iterdir())
 
 
+async def test_the_agent_hears_which_node_asked_directly(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    sources: list[str] = []
+    judge = Judge.judge
+
+    async def noting(self: Judge, order: Order, revoked: Any, source: str) -> Any:
+        sources.append(source)
+        return await judge(self, order, revoked, source)
+
+    monkeypatch.setattr(Judge, "judge", noting)
+    async with stage.running():
+        await stage.agent.act(stage.order(), 5, "10.0.0.9")
+        await stage.agent.act(stage.order(), 5)
+    assert sources == ["10.0.0.9", ""]
+
+
 async def test_another_order_with_a_known_tag_is_refused(stage: Stage) -> None:
     async with stage.running():
         assert await stage.act(stage.order(), 5) == TOUCHED
@@ -216,12 +239,29 @@ async def test_another_order_with_the_tag_of_one_that_runs_is_refused(stage: Sta
 async def test_a_service_that_fails_and_one_that_takes_too_long(stage: Stage) -> None:
     async with stage.running():
         assert await stage.act(stage.order(fails=True), 5) == Outcome(cause="failed")
-        slow = stage.order(waits=True, tag=b"2".ljust(16))
-        assert await stage.act(slow, 0.05) == Outcome(cause="expired")
+        slow = stage.order(waits=True, tag=b"2".ljust(16), left_s=0.05)
+        assert await stage.act(slow, 5) == Outcome(cause="expired")
     async with stage.running():
         assert await stage.act(stage.order(fails=True), 5) == Outcome(cause="failed")
         assert await stage.act(slow, 5) == Outcome(cause="expired")
     assert stage.times() == 2
+
+
+async def test_a_member_on_the_way_cannot_shorten_the_time_to_act(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It asks with the same order, and says that no time is left."""
+    monkeypatch.setattr(client, "GRACE_S", 0.0)
+    told: list[Outcome] = []
+
+    async def ask() -> None:
+        told.append(await stage.act(stage.order(waits=True), 0.001))
+
+    async with stage.running(), trio.open_nursery() as nursery:
+        nursery.start_soon(ask)
+        await until(stage.times, "it acts")
+        (stage.top / "go").touch()
+    assert told == [TOUCHED]
 
 
 async def test_the_order_of_the_operator_bounds_the_time_too(stage: Stage) -> None:
@@ -229,7 +269,7 @@ async def test_the_order_of_the_operator_bounds_the_time_too(stage: Stage) -> No
     stage.now_ms = NOW_MS + 304_950
     async with stage.running():
         with trio.fail_after(10):
-            assert await stage.act(stage.order(waits=True), 3000) == Outcome(cause="expired")
+            assert await stage.act(stage.order(waits=True, run_ms=3_000_000), 3000) == Outcome(cause="expired")
 
 
 async def test_a_journal_that_cannot_be_written(stage: Stage) -> None:

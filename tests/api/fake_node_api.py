@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import trio
 from fake_operators import FakeVerifier
 
@@ -18,7 +19,7 @@ from subord.config.schema import NodeConfig
 from subord.core.address.network import Network
 from subord.core.carriage.documents import Documents
 from subord.core.carriage.engine.causes import DOWN, MOVED, NO_COORDINATOR, OLDER, SILENT, UNKNOWN
-from subord.core.carriage.engine.frames import order_of
+from subord.core.carriage.engine.frames import Order, order_of
 from subord.core.carriage.engine.interface import Answer, Overview
 from subord.core.carriage.engine.ranges import Ranges
 from subord.core.carriage.reports.answer import encode_fold
@@ -224,6 +225,8 @@ class FakeOrders:
         causes |= dict.fromkeys(world.cut_off, MOVED)
         causes |= {each: DOWN if each in known else UNKNOWN for each in wanted if each not in world.leaders}
         causes |= {each: above for each in wanted if branch is not None and each not in branch}
+        issuer, authority = self._node.position, given.get("authority", b"")
+        order = order_of(given["tag"], service, payload, targets, issuer, authority=authority, receipts=True)
         told = defaultdict[bytes, list[int]](list)
         missing = defaultdict[str, list[int]](list)
         for each in wanted:
@@ -233,7 +236,7 @@ class FakeOrders:
                 told[encode_fold(self.folds[service])].append(each)
             else:
                 result = world.lying.get(each) or await self._result(each, service, payload)
-                told[self._receipted(each, result, **given) if given.get("receipts") else result].append(each)
+                told[self._receipted(each, result, order) if given.get("receipts") else result].append(each)
         return Answer(
             targets=wanted,
             groups=tuple((result, Ranges.of(nodes)) for result, nodes in told.items()),
@@ -277,11 +280,11 @@ class FakeOrders:
             highest = each
         return world.below(highest)
 
-    def _receipted(self, position: int, result: bytes, *, tag: bytes, **_: Any) -> bytes:
+    def _receipted(self, position: int, result: bytes, order: Order) -> bytes:
         """With the receipt of a node; `false_receipts` are of the node's leader."""
         world = self._node.world
         by = world.path(position)[-1] if position in world.false_receipts else position
-        order = order_of(tag, "ping", b"", None, 1, receipts=position not in world.without_receipts)
+        order = msgspec.structs.replace(order, receipts=position not in world.without_receipts)
         return receipts.signed(signer_of(by), self._node.gate.cluster, position, order, result)
 
 

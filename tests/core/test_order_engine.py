@@ -104,6 +104,36 @@ def test_effects_wait_for_the_disk() -> None:
     assert [each.left_s for each in acts if isinstance(each, Act)] == [0.5]
 
 
+def test_an_order_with_effects_gets_no_outcome_of_a_reading_with_its_tag() -> None:
+    """A member that knows the tag asks for a reading first."""
+    engine = engine_of()
+    opened(engine)
+    engine.handle(Arrived("link", encode(9, 0, ask(1, service="read"))), 0.0)
+    engine.handle(Acted(TAG, Outcome(b"pong")), 0.0)
+    told = bodies(engine.handle(Arrived("link", encode(9, 0, ask(2, service="write"))), 0.0))[-1]
+    assert (told.groups, told.missing) == ((), (("tag used", (0, 0)),))
+
+
+def test_the_same_order_of_another_issuer_gets_the_outcome() -> None:
+    engine = engine_of()
+    opened(engine)
+    engine.handle(Arrived("link", encode(9, 0, ask(1))), 0.0)
+    engine.handle(Acted(TAG, Outcome(b"read")), 0.0)
+    told = bodies(engine.handle(Arrived("link", encode(9, 0, ask(2, issuer=3))), 0.0))[-1]
+    assert told.groups == ((b"read", (0, 0)),)
+
+
+@pytest.mark.parametrize(("role", "source"), [(Role.CALLER, 2), (Role.LEADER, 0)])
+@pytest.mark.parametrize("service", ["read", "write"])
+def test_a_service_hears_which_node_asked_directly(role: Role, source: int, service: str) -> None:
+    """Whatever issuer the order names."""
+    engine = engine_of()
+    opened(engine, role)
+    actions = engine.handle(Arrived("link", encode(9, 0, ask(service=service, issuer=3))), 0.0)
+    actions += engine.handle(Noted(TAG), 0.0)
+    assert [each.source for each in actions if isinstance(each, Act)] == [source]
+
+
 def test_without_disk_there_are_no_effects() -> None:
     engine = engine_of()
     opened(engine)

@@ -12,7 +12,15 @@ from loops import over
 
 from subord.core.carriage.engine import bounds, causes
 from subord.core.carriage.engine.acting.tags import Step, Tags
-from subord.core.carriage.engine.causes import NO_TIME, OUTCOME_UNKNOWN, SENTENCES, SILENT, TOO_LARGE, sentence
+from subord.core.carriage.engine.causes import (
+    NO_TIME,
+    OUTCOME_UNKNOWN,
+    SENTENCES,
+    SILENT,
+    TAG_USED,
+    TOO_LARGE,
+    sentence,
+)
 from subord.core.carriage.engine.due import Due
 from subord.core.carriage.engine.folding import Fold, Room, told_frames
 from subord.core.carriage.engine.frames import Ask, Told, Unreadable, decode, encode, is_frame, order_of
@@ -22,6 +30,7 @@ from subord.core.carriage.engine.ranges import POSITION_MAX, Ranges
 from subord.core.carriage.engine.tasks import Task
 
 TAG = b"0123456789abcdef"
+DIGEST, OTHER = b"d" * 32, b"o" * 32
 sets = st.sets(st.integers(1, 60), max_size=40)
 
 
@@ -182,17 +191,29 @@ def test_every_word_has_a_sentence() -> None:
 
 def test_a_node_acts_once_on_a_tag() -> None:
     tags = Tags()
-    assert tags.begin(TAG, 5.0, has_effects=True).step is Step.START
-    assert tags.begin(TAG, 5.0, has_effects=True).step is Step.WAIT
+    assert tags.begin(TAG, DIGEST, 5.0, has_effects=True).step is Step.START
+    assert tags.begin(TAG, DIGEST, 5.0, has_effects=True).step is Step.WAIT
     assert tags.end(TAG, Outcome(b"done")) == Outcome(b"done")
     assert tags.end(TAG, Outcome(b"again")) == Outcome(b"done"), "the first outcome counts"
-    assert tags.begin(TAG, 9.0, has_effects=True) == (Step.TELL, Outcome(b"done"))
+    assert tags.begin(TAG, DIGEST, 9.0, has_effects=True) == (Step.TELL, Outcome(b"done"))
+
+
+def test_another_order_with_the_tag_gets_no_outcome() -> None:
+    """Neither that of the first one nor, while it is open, the promise of it."""
+    tags = Tags()
+    used = Step.TELL, Outcome(cause=TAG_USED)
+    tags.begin(TAG, DIGEST, 5.0, has_effects=False)
+    assert tags.begin(TAG, OTHER, 99.0, has_effects=True) == used
+    tags.end(TAG, Outcome(b"done"))
+    assert tags.begin(TAG, OTHER, 99.0, has_effects=True) == used
+    assert tags.begin(TAG, DIGEST, 5.0, has_effects=False) == (Step.TELL, Outcome(b"done"))
+    assert tags.deadline == 5.0 + bounds.TAG_KEEP_S, "another order does not keep it"
 
 
 def test_a_tag_is_kept_after_its_order_and_longer_if_asked_again() -> None:
     tags = Tags()
-    tags.begin(TAG, 5.0, has_effects=True)
-    tags.begin(TAG, 105.0, has_effects=True)
+    tags.begin(TAG, DIGEST, 5.0, has_effects=True)
+    tags.begin(TAG, DIGEST, 105.0, has_effects=True)
     tags.expire(5.0 + bounds.TAG_KEEP_S)
     assert (TAG in tags, tags.deadline) == (True, 105.0 + bounds.TAG_KEEP_S)
     tags.expire(105.0 + bounds.TAG_KEEP_S)
@@ -201,19 +222,19 @@ def test_a_tag_is_kept_after_its_order_and_longer_if_asked_again() -> None:
 
 def test_a_tag_of_an_earlier_life_is_not_acted_on() -> None:
     tags = Tags([(TAG, 100.0)], now=50.0)
-    assert tags.begin(TAG, 60.0, has_effects=True) == (Step.TELL, Outcome(cause=OUTCOME_UNKNOWN))
+    assert tags.begin(TAG, DIGEST, 60.0, has_effects=True) == (Step.TELL, Outcome(cause=OUTCOME_UNKNOWN))
     assert tags.deadline == 150.0
 
 
 def test_readings_give_way_and_orders_with_effects_do_not(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bounds, "TAGS_MAX", 2)
     tags = Tags()
-    tags.begin(b"write".ljust(16), 1.0, has_effects=True)
+    tags.begin(b"write".ljust(16), DIGEST, 1.0, has_effects=True)
     tags.end(b"write".ljust(16), Outcome(b""))
-    tags.begin(b"read".ljust(16), 1.0, has_effects=False)
-    assert tags.begin(TAG, 1.0, has_effects=False).outcome.cause == "busy", "the reading is not over"
+    tags.begin(b"read".ljust(16), DIGEST, 1.0, has_effects=False)
+    assert tags.begin(TAG, DIGEST, 1.0, has_effects=False).outcome.cause == "busy", "the reading is not over"
     tags.end(b"read".ljust(16), Outcome(b""))
-    assert tags.begin(TAG, 1.0, has_effects=False).step is Step.START
+    assert tags.begin(TAG, DIGEST, 1.0, has_effects=False).step is Step.START
     assert b"write".ljust(16) in tags
 
 
@@ -221,7 +242,7 @@ def test_tags_that_are_freed_leave_nothing_that_grows(monkeypatch: pytest.Monkey
     monkeypatch.setattr(bounds, "TAGS_MAX", 4)
     tags = Tags()
     for number in range(100):
-        tags.begin(b"%016d" % number, 1.0, has_effects=True)
+        tags.begin(b"%016d" % number, DIGEST, 1.0, has_effects=True)
         tags.end(b"%016d" % number, Outcome(cause="altered"))
         tags.free(b"%016d" % number)
     assert len(tags) == 0
@@ -233,11 +254,11 @@ def test_outcomes_have_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bounds, "OUTCOMES_BYTES_MAX", 10)
     tags = Tags()
     for each in (b"1", b"2"):
-        tags.begin(each, 1.0, has_effects=True)
+        tags.begin(each, DIGEST, 1.0, has_effects=True)
         tags.end(each, Outcome(b"12345678"))
-    assert tags.begin(b"1", 1.0, has_effects=True).outcome.cause == OUTCOME_UNKNOWN
-    assert tags.begin(b"2", 1.0, has_effects=True).outcome.result == b"12345678"
-    tags.begin(TAG, 1.0, has_effects=True)
+    assert tags.begin(b"1", DIGEST, 1.0, has_effects=True).outcome.cause == OUTCOME_UNKNOWN
+    assert tags.begin(b"2", DIGEST, 1.0, has_effects=True).outcome.result == b"12345678"
+    tags.begin(TAG, DIGEST, 1.0, has_effects=True)
     assert tags.end(TAG, Outcome(bytes(bounds.RESULT_BYTES_MAX + 1))).cause == TOO_LARGE
 
 

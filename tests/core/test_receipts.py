@@ -8,6 +8,7 @@ import msgspec
 import pytest
 from order_stage import Stage
 
+from subord.core.carriage.engine.acting import service_orders
 from subord.core.carriage.engine.frames import Ask, Order, Tag, Told, decode, encode, order_of
 from subord.core.carriage.engine.interface import Act, Acted, Action, Answer, Arrived, Issue, Link, Outcome
 from subord.core.carriage.engine.ranges import Ranges
@@ -26,9 +27,14 @@ Invent = Callable[[Position], bytes]
 """What the liar tells as the result of a node."""
 
 
-def receipt_of(position: Position, *, by: Position = 0, tag: Tag = TAG, result: bytes = b"ok") -> bytes:
-    order = order_of(tag, "read", b"", None, 1, receipts=True)
-    return receipts.signed(SIGNERS[by or position], CLUSTER, position, order, result)
+def asked_order(
+    tag: Tag = TAG, service: str = "read", payload: bytes = b"", authority: bytes = b"", issuer: int = 1
+) -> Order:
+    return order_of(tag, service, payload, Ranges.of(TREE), issuer, authority=authority, receipts=True)
+
+
+def receipt_of(position: Position, *, by: Position = 0, order: Order | None = None, result: bytes = b"ok") -> bytes:
+    return receipts.signed(SIGNERS[by or position], CLUSTER, position, order or asked_order(), result)
 
 
 class Lied(Stage):
@@ -64,7 +70,9 @@ def asked(invent: Invent | None, *, wants: bool = True) -> Answer:
 
 
 def checked(answer: Answer) -> Answer:
-    return receipts.checked(answer, CLUSTER, TAG, lambda position: SIGNERS[position].key, Ed25519Signer(bytes(32)))
+    return receipts.checked(
+        answer, CLUSTER, asked_order(), lambda position: SIGNERS[position].key, Ed25519Signer(bytes(32))
+    )
 
 
 def test_with_receipts_every_node_counts_and_results_are_folded_again() -> None:
@@ -84,14 +92,31 @@ def test_without_receipts_the_invention_counts() -> None:
     [
         lambda _: b"ok",
         lambda each: receipt_of(each, by=2),
-        lambda each: receipt_of(each, tag=EARLIER),
+        lambda each: receipt_of(each, order=asked_order(EARLIER)),
+        lambda each: receipt_of(each, order=asked_order(service="ping")),
+        lambda each: receipt_of(each, order=asked_order(payload=b"x")),
+        lambda each: receipt_of(each, order=asked_order(authority=b"x")),
+        lambda each: receipt_of(each, order=msgspec.structs.replace(asked_order(), flat_targets=None)),
         lambda _: receipt_of(2),
         lambda _: receipt_of(4),
         lambda _: msgspec.msgpack.encode(Receipt(b"ok", bytes(64))),
         lambda _: msgspec.msgpack.encode(Receipt(b"ok", b"")),
         lambda each: receipt_of(each).replace(b"ok", b"no"),
     ],
-    ids=["bare", "own key", "earlier order", "own receipt", "of one", "no proof", "empty proof", "altered result"],
+    ids=[
+        "bare",
+        "own key",
+        "earlier order",
+        "service",
+        "payload",
+        "authority",
+        "targets",
+        "own receipt",
+        "of one",
+        "no proof",
+        "empty proof",
+        "altered result",
+    ],
 )
 def test_an_interior_node_that_answers_for_its_branch_is_shown(invent: Invent) -> None:
     answer = checked(asked(invent))
@@ -113,7 +138,7 @@ def test_results_that_were_left_out_have_no_receipt() -> None:
 
 def test_a_node_that_has_no_identity_gives_no_receipt() -> None:
     answer = Answer(targets=Ranges.of((1,)), groups=((receipt_of(1), Ranges.of((1,))),))
-    found = receipts.checked(answer, CLUSTER, TAG, lambda _: b"", Ed25519Signer(bytes(32)))
+    found = receipts.checked(answer, CLUSTER, asked_order(), lambda _: b"", Ed25519Signer(bytes(32)))
     assert found.missing == (("no receipt", Ranges.of((1,))),)
 
 
@@ -121,11 +146,21 @@ def test_a_receipt_counts_for_its_address_only() -> None:
     """Also where a host has two addresses, and one key."""
     groups = (receipt_of(4), Ranges.of((4,))), (receipt_of(4, result=b"ko"), Ranges.of((5,)))
     answer = Answer(targets=Ranges.of((4, 5)), groups=groups)
-    found = receipts.checked(answer, CLUSTER, TAG, lambda _: SIGNERS[4].key, Ed25519Signer(bytes(32)))
+    found = receipts.checked(answer, CLUSTER, asked_order(), lambda _: SIGNERS[4].key, Ed25519Signer(bytes(32)))
     assert found.groups == ((b"ok", Ranges.of((4,))),)
     assert found.missing == (("no receipt", Ranges.of((5,))),)
 
 
+def test_a_receipt_counts_whichever_node_issues_the_order_and_however_its_signature_is_written() -> None:
+    """ssh-keygen takes a signature also with other line ends."""
+    signed = service_orders.valid_for("root", 0, 5.0)
+    one, other = (service_orders.encode(msgspec.structs.replace(signed, signature=each)) for each in (b"s", b"s\n"))
+    receipt = receipt_of(1, order=asked_order(authority=one, issuer=2))
+    answer = Answer(targets=Ranges.of((1,)), groups=((receipt, Ranges.of((1,))),))
+    key, verifier = SIGNERS[1].key, Ed25519Signer(bytes(32))
+    assert receipts.checked(answer, CLUSTER, asked_order(authority=other), lambda _: key, verifier).is_whole
+
+
 def test_an_order_that_asks_for_none_gets_plain_results() -> None:
-    order: Order = order_of(TAG, "read", b"", None, 1)
-    assert receipts.signed(SIGNERS[1], CLUSTER, 1, order, b"ok") == b"ok"
+    plain = order_of(TAG, "read", b"", None, 1)
+    assert receipts.signed(SIGNERS[1], CLUSTER, 1, plain, b"ok") == b"ok"

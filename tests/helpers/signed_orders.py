@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 from fake_operators import CLUSTER, sign
 
-from subord.core.carriage import service_orders
+from subord.core.carriage.engine.acting import service_orders
 from subord.core.carriage.engine.frames import Order, order_of
 from subord.core.carriage.engine.ranges import Ranges
 from subord.core.carriage.orders import Cluster

@@ -20,7 +20,7 @@ from netlab.lab import Lab
 from netlab.processes.rundir import POLICY
 
 from subord.client.daemon import change
-from subord.core.carriage import service_orders
+from subord.core.carriage.engine.acting import service_orders
 from subord.core.carriage.engine.frames import order_of
 from subord.core.carriage.engine.ranges import Ranges
 from subord.core.carriage.orders import Cluster

@@ -16,7 +16,7 @@ from signers import Signers
 from subord.api.http.server import Call
 from subord.cli import COMMANDS, main
 from subord.client import exit_codes
-from subord.core.carriage import service_orders
+from subord.core.carriage.engine.acting import service_orders
 from subord.core.carriage.engine.frames import order_of
 from subord.core.carriage.engine.ranges import Ranges
 from subord.runtime.security.operators import Operators

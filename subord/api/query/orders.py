@@ -20,6 +20,7 @@ from subord.api.node_api import NodeApi
 from subord.api.query.older_nodes import OlderNode, OlderQuestion, report_of_root, statuses
 from subord.core.carriage.engine.bounds import TAG_BYTES
 from subord.core.carriage.engine.causes import OLDER, sentence
+from subord.core.carriage.engine.frames import order_of
 from subord.core.carriage.engine.interface import Answer
 from subord.core.carriage.engine.ranges import Ranges
 from subord.core.carriage.reports.reports import Fold
@@ -102,7 +103,8 @@ async def asked(
     if given.receipts:
         pins = node.tracker.membership.pins
         assert pins is not None
-        answer = receipts.checked(answer, node.gate.cluster, tag, pins.key_of, node.identity.signer)
+        order = order_of(tag, service, payload, targets, node.snapshot().position, authority=given.authority)
+        answer = receipts.checked(answer, node.gate.cluster, order, pins.key_of, node.identity.signer)
     found = Answered(node, answer, covered(node, answer, after_s))
     passed_by = dict(answer.missing).get(OLDER)
     if older is None or not passed_by:

@@ -16,7 +16,7 @@ import msgspec
 
 from subord.client.daemon import asked
 from subord.client.orders import signing
-from subord.core.carriage import service_orders
+from subord.core.carriage.engine.acting import service_orders
 from subord.core.carriage.engine.bounds import TAG_BYTES
 from subord.core.carriage.engine.frames import order_of
 from subord.core.carriage.engine.ranges import Ranges

@@ -1,9 +1,10 @@
 """The daemon's side of the agent of this node: gives it orders over its Unix socket, and waits for the outcomes.
 
-Input is an order with the time that is left, output its outcome. A frame is length and MessagePack
-(runtime/frames.py); one connection serves one order. The agent keeps the tags on which it acts on its disk, so an
-order may be given again: the daemon does so when the connection breaks, and after its own restart. Invariant: `no
-agent` means that the agent has not seen the order.
+Input is an order with the time that is left, output its outcome. For how long the service acts stands in the signed
+part of the order: a member on the way could shorten the time that is left, and the agent would act in vain. A frame
+is length and MessagePack (runtime/frames.py); one connection serves one order. The agent keeps the tags on which it
+acts on its disk, so an order may be given again: the daemon does so when the connection breaks, and after its own
+restart. Invariant: `no agent` means that the agent has not seen the order.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import trio
 
 from subord.core.carriage.documents import Document
 from subord.core.carriage.engine import bounds
+from subord.core.carriage.engine.acting.service_orders import run_s
 from subord.core.carriage.engine.causes import (
     NO_AGENT,
     OUTCOME_UNKNOWN,
@@ -36,6 +38,7 @@ logger = logging.getLogger("subord")
 GIVEN_BYTES_MAX: Final = 98_304
 DONE_BYTES_MAX: Final = 49_152
 PRINCIPAL_CHARS_MAX: Final = 128
+ADDRESS_CHARS_MAX: Final = 64
 PAUSES_S: Final = (0.0, 0.1, 0.5, 2.0)
 """Before each attempt: systemd starts an agent again that has died."""
 GRACE_S: Final = 10.0
@@ -43,11 +46,13 @@ GRACE_S: Final = 10.0
 
 
 class Given(msgspec.Struct, frozen=True, array_like=True):
-    """What the daemon sends. `revoked`: the signed list of revoked operators, which the agent checks itself."""
+    """What the daemon sends. `revoked`: the signed list of revoked operators, which the agent checks itself.
+    `source`: the address of a node that asked over a stream of its own; "": the order came along the tree, or of a
+    command here."""
 
     order: Order
-    left_ms: Annotated[int, msgspec.Meta(ge=0, le=bounds.LEFT_MS_MAX)]
     revoked: Document | None = None
+    source: Annotated[str, msgspec.Meta(max_length=ADDRESS_CHARS_MAX)] = ""
 
 
 class Done(msgspec.Struct, frozen=True, array_like=True):
@@ -96,19 +101,18 @@ class Agent:
         self._counters = counters
         self._revoked = revoked
 
-    async def act(self, order: Order, left_s: float) -> Acted:
-        """Have the agent carry out an order, within `left_s` and GRACE_S. One that it has refused may come again: a
-        member on the way may have altered it."""
+    async def act(self, order: Order, left_s: float, source: str = "") -> Acted:
+        """Have the agent carry out an order, within `left_s`, or the time that the service may act, and GRACE_S.
+        One that it has refused may come again: a member on the way may have altered it."""
         done: Done | None = None
         is_given = False
-        until = trio.current_time() + left_s
-        with trio.move_on_after(left_s + GRACE_S):
+        with trio.move_on_after(max(left_s, run_s(order)) + GRACE_S):
             for pause_s in PAUSES_S:
                 await trio.sleep(pause_s)
                 stream = await self._connected()
                 if stream is not None:
                     is_given = True
-                    done = await self._asked(stream, order, max(0.0, until - trio.current_time()))
+                    done = await self._asked(stream, order, source)
                 if done is not None or not is_given:
                     break
         if done is None:
@@ -125,9 +129,9 @@ class Agent:
             logger.warning("the agent at %s cannot be reached: %s", self._path, error)
             return None
 
-    async def _asked(self, stream: trio.SocketStream, order: Order, left_s: float) -> Done | None:
+    async def _asked(self, stream: trio.SocketStream, order: Order, source: str) -> Done | None:
         """The answer; None: the connection broke."""
-        given = Given(order, int(left_s * 1000), self._revoked())
+        given = Given(order, self._revoked(), source)
         async with stream:
             with suppress(trio.BrokenResourceError, trio.ClosedResourceError):
                 await stream.send_all(encode(given))

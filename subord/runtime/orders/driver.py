@@ -214,7 +214,8 @@ class OrderDriver:
         if order.service in self._readings:
             acted = Acted(order.tag, await self._read_here(order, action.left_s))
         elif self._agent is not None:
-            acted = await self._agent.act(order, action.left_s)
+            source = self._address(action.source) if action.source else ""
+            acted = await self._agent.act(order, action.left_s, source)
         else:
             acted = Acted(order.tag, Outcome(cause=NO_AGENT), begun=False)
         if not acted.outcome.cause:

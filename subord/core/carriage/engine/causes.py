@@ -39,6 +39,7 @@ DENIED: Final = "denied"
 NO_POLICY: Final = "no policy"
 BAD_MODE: Final = "bad mode"
 BAD_POLICY: Final = "bad policy"
+BAD_REVOKED: Final = "bad revoked list"
 FAILED: Final = "failed"
 NO_RECEIPT: Final = "no receipt"
 
@@ -64,13 +65,15 @@ SENTENCES: Final = {
     NOT_YET_VALID: "the order is not valid yet by the clock of the node; set the clocks of the node and the operator",
     ORDER_EXPIRED: "the order is not valid any more by the clock of the node; give it again, or set the clocks",
     OTHER_TARGETS: "the operator has not signed the order for this node",
-    TAG_USED: "the node knows another order with this tag; give the order again",
+    TAG_USED: "the node knows another order with this tag, so it did not act; give the order again",
     CLOCK_BACK: "the clock of the node went back, and it has forgotten which orders of that time it has carried out",
     DENIED: "the policy of the node does not allow the operator to use the service as this user",
     NO_POLICY: "the node has no policy, so its agent carries out no order; see agent.policy",
     BAD_MODE: "the agent does not trust the operators file, the policy or the journal of the node: only root may own "
     "and change them",
     BAD_POLICY: "the policy of the node cannot be read; the log of its agent says why",
+    BAD_REVOKED: "the agent of the node cannot read its list of revoked operators, and does not act until it gets "
+    "one; the log of its agent says why",
     FAILED: "the service failed on the node; the log of its agent says why",
     NO_RECEIPT: "no receipt of the node for the answer, or a false one: another node may have answered in its place",
 }

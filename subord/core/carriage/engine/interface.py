@@ -188,10 +188,12 @@ class Note(NamedTuple):
 
 
 class Act(NamedTuple):
-    """Run the service here and answer with Acted. After `left_s` the result counts no more for this order."""
+    """Run the service here and answer with Acted. After `left_s` the result counts no more for this order. `source`:
+    the peer that asked over a stream of its own; 0: the order came along an edge, or of a command here."""
 
     order: Order
     left_s: float
+    source: Position = 0
 
 
 class Progress(NamedTuple):

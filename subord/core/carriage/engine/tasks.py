@@ -13,7 +13,7 @@ from math import inf
 from subord.core.carriage.engine import bounds, causes
 from subord.core.carriage.engine.folding import Fold, Room
 from subord.core.carriage.engine.frames import Order
-from subord.core.carriage.engine.interface import Answer, Overview
+from subord.core.carriage.engine.interface import Answer, Overview, Role
 from subord.core.carriage.engine.links import LinkState
 from subord.core.carriage.engine.ranges import NONE, Ranges
 from subord.core.view import Position
@@ -81,6 +81,12 @@ class Task:
         """Whether it waits for a place of the coordinator (admission.py)."""
         self.slot_until = inf
         self.is_over = False
+
+    @property
+    def source(self) -> Position:
+        """The peer that asked over a stream of its own; 0: the order came along an edge, or of a command here."""
+        link = None if self.asker is None else self.asker.link
+        return link.peer if link is not None and link.role is Role.CALLER else 0
 
     def widen(self, nodes: Ranges) -> Ranges:
         """More targets of an order for all members; returns those that are new."""

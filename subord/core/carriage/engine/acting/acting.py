@@ -1,7 +1,8 @@
 """The node's own part of an order: it acts at most once on a tag, and every question gets the outcome.
 
 Inputs are orders that are for this node, and what disk and service say; outputs are Note, Act, and outcomes for the
-tasks that wait. Invariant: a service with effects is acted on only after its tag is on the disk.
+tasks that wait. Invariants: a service with effects is acted on only after its tag is on the disk; an order gets
+the outcome of no other order, though it has the same tag.
 """
 
 from __future__ import annotations
@@ -9,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from subord.core.carriage.engine import bounds
+from subord.core.carriage.engine.acting.service_orders import digest_of
 from subord.core.carriage.engine.acting.tags import Step, Tags
 from subord.core.carriage.engine.causes import EXPIRED, NO_JOURNAL, NOT_OFFERED
-from subord.core.carriage.engine.frames import Order, Tag
+from subord.core.carriage.engine.frames import Tag
 from subord.core.carriage.engine.interface import Act, Action, Note, Outcome, Services
 from subord.core.carriage.engine.tasks import Task
 
@@ -24,7 +26,7 @@ class Acting:
     def __init__(self, services: Services, tags: Tags, actions: list[Action], tell: Tell) -> None:
         self.tags = tags
         self.waiting: dict[Tag, list[Task]] = {}
-        self.noting: dict[Tag, tuple[Order, float]] = {}
+        self.noting: dict[Tag, Task] = {}
         self._services = services
         self._actions = actions
         self._tell = tell
@@ -39,7 +41,7 @@ class Acting:
         if now >= task.until:  # this node is late
             self._tell(task, Outcome(cause=EXPIRED))
             return
-        step, outcome = self.tags.begin(order.tag, task.until, has_effects=service.has_effects)
+        step, outcome = self.tags.begin(order.tag, digest_of(order), task.until, has_effects=service.has_effects)
         if step is Step.TELL:
             self._tell(task, outcome)
             return
@@ -48,19 +50,18 @@ class Acting:
         if step is Step.WAIT:
             return
         if service.has_effects:
-            self.noting[order.tag] = order, task.until
+            self.noting[order.tag] = task
             self._actions.append(Note(order.tag, task.until - now + bounds.TAG_KEEP_S))
         else:
-            self._actions.append(Act(order, task.until - now))
+            self._actions.append(Act(order, task.until - now, task.source))
 
     def noted(self, tag: Tag, now: float, *, ok: bool) -> None:
         """The disk has the tag, or has refused it."""
-        found = self.noting.pop(tag, None)
-        if found is None:
+        task = self.noting.pop(tag, None)
+        if task is None:
             return
-        order, until = found
         if ok:
-            self._actions.append(Act(order, max(0.0, until - now)))
+            self._actions.append(Act(task.order, max(0.0, task.until - now), task.source))
         else:
             self.acted(tag, Outcome(cause=NO_JOURNAL))
 

@@ -1,9 +1,9 @@
 """The tags that a node has acted on, so that it acts at most once on each.
 
-Inputs are tags of orders, what the disk says, and outcomes; output is what to do with a question: act, wait for the
-outcome, or give the one that is known. A tag is kept TAG_KEEP_S after the end of its order. Invariant: for a tag that
-is kept, `begin` says START once; a tag of an earlier life, or one with effects on which the node has begun to act, is
-never dropped early.
+Inputs are tags and digests of orders, what the disk says, and outcomes; output is what to do with a question: act,
+wait for the outcome, or give the one that is known. A tag is kept TAG_KEEP_S after the end of its order. Invariants:
+for a tag that is kept, `begin` says START once, and another order with it is `tag used`; a tag of an earlier life,
+or one with effects on which the node has begun to act, is never dropped early.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from math import inf
 from typing import NamedTuple
 
 from subord.core.carriage.engine import bounds
-from subord.core.carriage.engine.causes import BUSY, OUTCOME_UNKNOWN, TOO_LARGE
+from subord.core.carriage.engine.causes import BUSY, OUTCOME_UNKNOWN, TAG_USED, TOO_LARGE
 from subord.core.carriage.engine.frames import Tag
 from subord.core.carriage.engine.interface import Outcome
 
@@ -34,11 +34,12 @@ class Begun(NamedTuple):
 
 
 class _Entry:
-    """One tag. `outcome` None: the node acts."""
+    """One tag. `digest`: of its order; empty: of an earlier life. `outcome` None: the node acts."""
 
-    __slots__ = ("has_effects", "outcome", "until")
+    __slots__ = ("digest", "has_effects", "outcome", "until")
 
-    def __init__(self, until: float, *, has_effects: bool, outcome: Outcome | None = None) -> None:
+    def __init__(self, digest: bytes, until: float, *, has_effects: bool, outcome: Outcome | None = None) -> None:
+        self.digest = digest
         self.until = until
         self.has_effects = has_effects
         self.outcome = outcome
@@ -54,7 +55,7 @@ class Tags:
         self._outcome_bytes = 0
         self.evicted = 0
         for tag, keep_s in over:
-            self._add(tag, _Entry(now + keep_s - bounds.TAG_KEEP_S, has_effects=True, outcome=_UNKNOWN))
+            self._add(tag, _Entry(b"", now + keep_s - bounds.TAG_KEEP_S, has_effects=True, outcome=_UNKNOWN))
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -66,14 +67,16 @@ class Tags:
     def deadline(self) -> float:
         return self._expiries[0][0] if self._expiries else inf
 
-    def begin(self, tag: Tag, until: float, *, has_effects: bool) -> Begun:
-        """A question for the own result, of an order that ends at `until`."""
+    def begin(self, tag: Tag, digest: bytes, until: float, *, has_effects: bool) -> Begun:
+        """A question for the own result, of an order that ends at `until`. `digest`: of all that makes the order."""
         entry = self._entries.get(tag)
         if entry is None:
             if len(self._entries) >= bounds.TAGS_MAX and not self._evict():
                 return Begun(Step.TELL, Outcome(cause=BUSY))
-            self._add(tag, _Entry(until, has_effects=has_effects))
+            self._add(tag, _Entry(digest, until, has_effects=has_effects))
             return Begun(Step.START)
+        if entry.digest and entry.digest != digest:
+            return Begun(Step.TELL, Outcome(cause=TAG_USED))
         entry.until = max(entry.until, until)
         return Begun(Step.WAIT) if entry.outcome is None else Begun(Step.TELL, entry.outcome)
 
