@@ -218,6 +218,22 @@ def test_a_report_out_of_bounds_is_not_read(change: dict[str, Any]) -> None:
     assert said(cluster.fold(1)) == "3 of 3"
 
 
+def test_the_largest_numbers_of_a_liar_leave_the_fold_readable() -> None:
+    cluster = publishing(7)
+    body = Report("load", 4000, bounds.COUNT_MAX, (Missing(STALE, bounds.COUNT_MAX),), bounds.COUNT_MAX, 0, {})
+    two = cluster.nodes[2]
+    cluster.run(1)
+    for liar in (4, 5):
+        data = encode(cluster.nodes[liar].incarnation, two.incarnation, body)
+        cluster.feed(2, Arrived((liar, 2), data))
+    cluster.run(0.5)
+    assert cluster.nodes[1].engine.dropped["unreadable"] == 0
+    for position, unlisted in {1: bounds.COUNT_MAX - 3, 2: bounds.COUNT_MAX}.items():
+        fold = cluster.fold(position)
+        assert (fold.coverage.told, fold.coverage.unlisted) == (fold.coverage.asked, unlisted)
+        assert decode_fold(encode_fold(fold)).coverage == fold.coverage
+
+
 def test_tables_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     cluster = publishing(3)
     node = cluster.nodes[1]

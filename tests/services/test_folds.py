@@ -41,6 +41,9 @@ def document(answered: Answered) -> CoverageDocument:
     return of_coverage(ToyDocument, answered, nodes=nodes, median=median)
 
 
+WHOLE = Fold({}, Coverage(11, 11), 1.0, is_root=True)
+
+
 @pytest.fixture(autouse=True)
 def toy(monkeypatch: pytest.MonkeyPatch) -> None:
     """A registered service that is nothing but a report."""
@@ -73,8 +76,26 @@ async def test_any_node_gets_the_fold_of_the_root() -> None:
 
 async def test_a_fold_with_nodes_that_may_count_twice_is_not_complete() -> None:
     node = World().node(1)
-    node.orders.folds["toy"] = Fold({}, Coverage(11, 11, (), 1), 1.0)
+    node.orders.folds["toy"] = WHOLE._replace(coverage=Coverage(11, 11, (), 1))
     assert not (await asked(node))["complete"]
+
+
+async def test_only_the_fold_of_a_root_is_complete() -> None:
+    """A node without leader, or a former root, knows its branch alone."""
+    node = World().node(1)
+    node.orders.folds["toy"] = WHOLE
+    assert (await asked(node))["complete"]
+    node.orders.folds["toy"] = WHOLE._replace(is_root=False)
+    assert not (await asked(node))["complete"]
+
+
+async def test_of_a_fold_that_cannot_be_read_nothing_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tests.api.fake_node_api.encode_fold", lambda _: b"no fold")
+    node = World().node(9)
+    node.orders.folds["toy"] = WHOLE
+    found = await asked(node)
+    assert (found["asked"], found["told"], found["complete"]) == (1, 0, False)
+    assert [(each["cause"], each["addresses"]) for each in found["missing"]] == [("unreadable fold", ["10.0.0.1"])]
 
 
 async def test_without_the_root_the_document_says_why() -> None:

@@ -48,12 +48,13 @@ class Publish(PartEvent, frozen=True):
 
 class Fold(NamedTuple):
     """What a node knows of its branch. `oldest_s`: no part is older. `left_out`: at least so many fields had no
-    room."""
+    room. `is_root`: the branch is a whole tree."""
 
     record: Record
     coverage: Coverage
     oldest_s: float
     left_out: int = 0
+    is_root: bool = False
 
 
 class Held(NamedTuple):
@@ -337,9 +338,9 @@ class Reports:
         body = Report(
             name,
             round(service.interval_s * 1000),
-            coverage.told + coverage.unlisted if has_parts else 0,
+            min(coverage.told + coverage.unlisted, bounds.COUNT_MAX) if has_parts else 0,
             coverage.missing if has_parts else (),
-            round(found.oldest_s * 1000),
+            bounds.to_ms(found.oldest_s),
             max(left_out, found.left_out),
             fields,
         )
