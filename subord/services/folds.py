@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import time
 from functools import partial
+from itertools import islice
 from typing import Final, NoReturn
 
 import msgspec
@@ -18,12 +19,12 @@ import trio
 from subord.api.models import nodes
 from subord.api.models.coverage import Coverage, MissingDocument
 from subord.api.node_api import NodeApi
-from subord.api.query.orders import Answered
+from subord.api.query.orders import NAMED_MAX, Answered
 from subord.core.carriage.engine.causes import sentence
 from subord.core.carriage.engine.frames import Unreadable
 from subord.core.carriage.engine.ranges import Ranges
 from subord.core.carriage.reports.answer import decode_fold, encode_fold
-from subord.core.carriage.reports.coverage import SENTENCES, UNREADABLE
+from subord.core.carriage.reports.coverage import SENTENCES, UNREADABLE, Missing
 from subord.core.carriage.reports.reports import Fold
 from subord.runtime.orders.driver import Reading
 from subord.services.contract import Publishing
@@ -106,9 +107,15 @@ def fold_coverage(node: NodeApi, fold: Fold) -> Coverage:
                 cause=each.cause,
                 text=SENTENCES.get(each.cause) or sentence(each.cause),
                 count=each.count,
-                addresses=nodes.addresses(node.settings, each.nodes & Ranges(((1, node.settings.network.size),))),
+                addresses=_named(node, each),
             )
             for each in said.missing
         ),
         oldest_ms=round(fold.oldest_s * 1000, 1),
     )
+
+
+def _named(node: NodeApi, missing: Missing) -> tuple[str, ...]:
+    """Addresses of missing nodes, no more than are missing: ranges that another node says may be of any length."""
+    positions = missing.nodes & Ranges(((1, node.settings.network.size),))
+    return nodes.addresses(node.settings, islice(positions, min(missing.count, NAMED_MAX)))

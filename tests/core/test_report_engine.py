@@ -113,7 +113,7 @@ def test_a_node_that_moves_counts_once_where_it_is_listed() -> None:
 def test_more_nodes_than_the_roster_lists_are_not_told() -> None:
     """As while a branch that has moved counts at its former leader, too."""
     cluster = publishing()
-    cluster.nodes[1].listed[2] = 1
+    cluster.nodes[1].sizes[2] = 1
     fold = cluster.fold(1)
     assert (said(fold), fold.coverage.unlisted, count_of(fold)) == ("5 of 5", 2, 7)
 
@@ -232,6 +232,14 @@ def test_the_largest_numbers_of_a_liar_leave_the_fold_readable() -> None:
         fold = cluster.fold(position)
         assert (fold.coverage.told, fold.coverage.unlisted) == (fold.coverage.asked, unlisted)
         assert decode_fold(encode_fold(fold)).coverage == fold.coverage
+
+
+def test_a_liar_names_only_nodes_below_it() -> None:
+    cluster = publishing(7)
+    cluster.run(1)
+    body = Report("load", 4000, 1, (Missing(STALE, 9, (1, 1 << 23)),), 0, 0, {})
+    cluster.feed(1, Arrived((2, 1), encode(cluster.nodes[2].incarnation, cluster.nodes[1].incarnation, body)))
+    assert said(cluster.fold(1)) == "5 of 7, 2 stale: 2,4-5"
 
 
 def test_tables_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,7 +16,7 @@ from conditions import until
 from subord.core.address.network import Network
 from subord.core.carriage.engine.interface import Lane, Role
 from subord.core.carriage.engine.lanes import CREDITS
-from subord.core.carriage.engine.ranges import NONE
+from subord.core.carriage.engine.ranges import NONE, Ranges
 from subord.core.carriage.engine.tree import Split
 from subord.core.carriage.reports.algebra import Count, Latest
 from subord.core.node import Node
@@ -39,6 +39,9 @@ class Tree:
 
     def branches(self) -> Mapping[Position, int]:
         return {2: 1} if self.position == 1 else {}
+
+    def listed(self, via: Position, nodes: Ranges) -> Ranges:
+        return nodes & Ranges.of((via,))
 
 
 class End:

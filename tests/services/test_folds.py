@@ -14,6 +14,7 @@ from conditions import until
 
 from subord.api.models.coverage import CoverageDocument
 from subord.api.node_api import NodeApi
+from subord.api.query.orders import NAMED_MAX
 from subord.core.carriage.engine.ranges import Ranges
 from subord.core.carriage.reports.algebra import Count, Quantiles, Value
 from subord.core.carriage.reports.coverage import STALE, Coverage, Missing, widened
@@ -96,6 +97,14 @@ async def test_of_a_fold_that_cannot_be_read_nothing_is_told(monkeypatch: pytest
     found = await asked(node)
     assert (found["asked"], found["told"], found["complete"]) == (1, 0, False)
     assert [(each["cause"], each["addresses"]) for each in found["missing"]] == [("unreadable fold", ["10.0.0.1"])]
+
+
+async def test_ranges_of_a_liar_give_few_addresses() -> None:
+    node = World().node(1)
+    for count, named in {2: 2, 1 << 40: NAMED_MAX}.items():
+        missing = Missing(STALE, count, Ranges(((1, 1 << 30),)).flat())
+        node.orders.folds["toy"] = WHOLE._replace(coverage=Coverage(11, 9, (missing,)))
+        assert len((await asked(node))["missing"][0]["addresses"]) == named
 
 
 async def test_without_the_root_the_document_says_why() -> None:

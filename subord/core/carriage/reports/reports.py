@@ -20,8 +20,9 @@ from subord.core.carriage.engine.causes import OLDER
 from subord.core.carriage.engine.interface import Lane, Link, PartEvent, Role
 from subord.core.carriage.engine.lanes import PART_BODIES
 from subord.core.carriage.engine.links import Links, LinkState
+from subord.core.carriage.engine.ranges import Ranges
 from subord.core.carriage.reports import bounds
-from subord.core.carriage.reports.coverage import NO_REPORT, STALE, Coverage, Told, cover
+from subord.core.carriage.reports.coverage import NO_REPORT, STALE, Coverage, Missing, Told, cover
 from subord.core.carriage.reports.frames import Report, decode_report
 from subord.core.carriage.reports.records import Record, fitted, fold, read, size_of
 from subord.core.view import Position
@@ -36,6 +37,9 @@ class Branches(Protocol):
     def leader(self) -> Position | None: ...
     def branches(self) -> Mapping[Position, int]:
         """The living nodes of each subordinate's branch, itself included."""
+
+    def listed(self, via: Position, nodes: Ranges) -> Ranges:
+        """Those of the nodes that the roster lists in the branch of the subordinate `via`."""
 
 
 class Publish(PartEvent, frozen=True):
@@ -299,9 +303,17 @@ class Reports:
     ) -> Coverage:
         own = self._tree.position
         cause = "" if service.own is not None else (STALE if own in service.stale else NO_REPORT)
-        told = {via: each.told for via, each in counted.items()}
+        told = {via: self._listed(via, each.told) for via, each in counted.items()}
         absent = dict.fromkeys(service.stale, STALE) | dict.fromkeys(self._older, OLDER)
         return cover(own, cause, branches, told, absent)
+
+    def _listed(self, via: Position, told: Told) -> Told:
+        """What a subordinate says, with names of nodes below it alone."""
+        return told._replace(
+            missing=tuple(
+                Missing(each.cause, each.count, self._tree.listed(via, each.nodes).flat()) for each in told.missing
+            )
+        )
 
     # -- sending ------------------------------------------------------------------------------------------
 
