@@ -101,7 +101,7 @@ def fold_coverage(node: NodeApi, fold: Fold) -> Coverage:
     return Coverage(
         asked=said.asked,
         told=said.told,
-        complete=fold.is_root and said.told == said.asked and not said.unlisted,
+        complete=fold.is_root and said.told == said.asked and not said.unlisted and not fold.left_out,
         missing=tuple(
             MissingDocument(
                 cause=each.cause,

@@ -14,7 +14,7 @@ from subord.core.carriage.engine.frames import encode
 from subord.core.carriage.engine.interface import Arrived, Opened, Role, Transmit
 from subord.core.carriage.engine.lanes import Lane, lane_of
 from subord.core.carriage.reports import bounds
-from subord.core.carriage.reports.algebra import Count, Latest, Sum
+from subord.core.carriage.reports.algebra import Count, Latest, Sum, Tally
 from subord.core.carriage.reports.answer import decode_fold, encode_fold
 from subord.core.carriage.reports.coverage import BELOW_OLDER, NO_REPORT, STALE, Missing, Told, cover
 from subord.core.carriage.reports.frames import Report
@@ -268,6 +268,41 @@ def test_a_large_fold_says_what_it_left_out() -> None:
     told = decode_fold(encode_fold(fold))
     assert 0 < told.left_out == 161 - len(told.record)
     assert len(encode_fold(fold)) <= 32_768
+
+
+def hear(cluster: Still, below: int, fields: dict[str, Any]) -> None:
+    """A report of a node to its leader."""
+    leader = cluster.leaders[below]
+    raw = {name: msgspec.Raw(msgspec.msgpack.encode(value)) for name, value in fields.items()}
+    body = Report("load", 4000, 3, (), 0, 0, raw)
+    lives = cluster.nodes[below].incarnation, cluster.nodes[leader].incarnation
+    cluster.feed(leader, Arrived((below, leader), encode(*lives, body)))
+
+
+def test_the_kinds_of_the_own_record_stay() -> None:
+    cluster = publishing(7)
+    cluster.run(1)
+    hear(cluster, 2, {"nodes": Count(3), "sum": Count(9)})
+    fold = cluster.fold(1)
+    assert (fold.record["sum"], count_of(fold), fold.left_out) == (Sum.of(1 + 3 + 6 + 7), 7, 1)
+
+
+def test_the_fields_of_the_own_record_go_up_before_others() -> None:
+    cluster = publishing(7)
+    cluster.run(1)
+    huge = Tally({f"{number:048}": Sum((1 << 62) - 1, 999_999) for number in range(128)})
+    hear(cluster, 4, {f"\0{number}": huge for number in range(5)} | record())
+    cluster.run(0.5)
+    for position, count in {1: 7, 2: 3}.items():
+        told = decode_fold(encode_fold(cluster.fold(position)))
+        assert (count_of(told), told.left_out > 0) == (count, True)
+
+
+def test_fields_that_cannot_be_read_are_left_out() -> None:
+    cluster = publishing(7)
+    cluster.run(1)
+    hear(cluster, 2, {"nodes": Count(3), "sum": ["?"]})
+    assert cluster.fold(1).left_out == 1
 
 
 def test_a_fold_travels_as_it_is() -> None:

@@ -90,6 +90,12 @@ async def test_only_the_fold_of_a_root_is_complete() -> None:
     assert not (await asked(node))["complete"]
 
 
+async def test_a_fold_without_all_fields_is_not_complete() -> None:
+    node = World().node(1)
+    node.orders.folds["toy"] = WHOLE._replace(left_out=1)
+    assert not (await asked(node))["complete"]
+
+
 async def test_of_a_fold_that_cannot_be_read_nothing_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tests.api.fake_node_api.encode_fold", lambda _: b"no fold")
     node = World().node(9)

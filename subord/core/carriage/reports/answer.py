@@ -32,7 +32,7 @@ _decoder = msgspec.msgpack.Decoder(_Answer)
 
 def encode_fold(fold: Fold) -> bytes:
     """A fold in MessagePack."""
-    fields, left_out = fitted(fold.record)
+    fields, left_out = fitted(fold.record, fold.first)
     left_out = max(left_out, fold.left_out)
     answer = _Answer(fold.coverage, bounds.to_ms(fold.oldest_s), left_out, fields, fold.is_root)
     return msgspec.msgpack.encode(answer)

@@ -24,7 +24,7 @@ from subord.core.carriage.engine.ranges import Ranges
 from subord.core.carriage.reports import bounds
 from subord.core.carriage.reports.coverage import NO_REPORT, STALE, Coverage, Missing, Told, cover
 from subord.core.carriage.reports.frames import Report, decode_report
-from subord.core.carriage.reports.records import Record, fitted, fold, read, size_of
+from subord.core.carriage.reports.records import NO_FIELDS, Record, fitted, fold, read, size_of, strange
 from subord.core.view import Position
 
 
@@ -51,14 +51,16 @@ class Publish(PartEvent, frozen=True):
 
 
 class Fold(NamedTuple):
-    """What a node knows of its branch. `oldest_s`: no part is older. `left_out`: at least so many fields had no
-    room. `is_root`: the branch is a whole tree."""
+    """What a node knows of its branch. `oldest_s`: no part is older. `left_out`: at least so many fields of
+    nodes are not in it, for want of room or because of their kind. `is_root`: the branch is a whole tree. `first`:
+    the fields of the own record, which go up before others."""
 
     record: Record
     coverage: Coverage
     oldest_s: float
     left_out: int = 0
     is_root: bool = False
+    first: frozenset[str] = frozenset()
 
 
 class Held(NamedTuple):
@@ -210,7 +212,8 @@ class Reports:
         elif body.told or body.missing:
             record = read(body.fields, self.dropped)
             interval_s = body.interval_ms / 1000
-            held = Held(record, told, now, body.age_ms / 1000, interval_s, body.left_out, link.link, size)
+            left_out = body.left_out + len(body.fields) - len(record)
+            held = Held(record, told, now, body.age_ms / 1000, interval_s, left_out, link.link, size)
             service.held[link.peer] = held
             service.stale_at = min(service.stale_at, held.stale_at)
             self._bytes += size
@@ -295,8 +298,10 @@ class Reports:
         coverage = self._cover(service, branches, counted)
         parts = [*counted.values()] if service.own is None else [service.own, *counted.values()]
         oldest_s = max((each.age_s + now - each.at for each in parts), default=0.0)
-        left_out = max((each.left_out for each in parts), default=0)
-        return Fold(fold(each.record for each in parts), coverage, oldest_s, left_out)
+        own = NO_FIELDS if service.own is None else service.own.record
+        record = fold((each.record for each in parts), own)
+        left_out = max((each.left_out + strange(each.record, record) for each in parts), default=0)
+        return Fold(record, coverage, oldest_s, min(left_out, bounds.COUNT_MAX), first=frozenset(own))
 
     def _cover(
         self, service: _Service, branches: Mapping[Position, int], counted: Mapping[Position, Held]
@@ -342,7 +347,7 @@ class Reports:
             service.due_at = inf
             return
         found = self._fold(service, now)
-        fields, left_out = fitted(found.record)
+        fields, left_out = fitted(found.record, found.first)
         if left_out:
             self.dropped["report fields left out"] += left_out
         coverage = found.coverage
