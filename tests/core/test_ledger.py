@@ -240,3 +240,11 @@ def test_a_body_beyond_its_bounds_is_unreadable(body: list[Any]) -> None:
     node = Node(2)
     assert node.give(Arrived(4, msgpack.encode([1, 0, body]))) == []
     assert node.engine.dropped == {"unreadable": 1}
+
+
+@pytest.mark.parametrize("kind", ["k\0", "k\n", "\x1bk", "\x7f", "k\x9f"])
+def test_a_kind_has_no_control_characters(kind: str) -> None:
+    node = Node(2)
+    node.hear(1, Sinks((1,)))
+    assert node.hear(4, Batch(1, 4, LIFE, 1, (Record(kind, b""),))) == []
+    assert node.engine.dropped["unreadable"] == 1
