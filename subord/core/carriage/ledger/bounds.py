@@ -26,6 +26,8 @@ STORING_BYTES_MAX: Final = 8 << 20
 
 DISK_RETRY_S: Final = 5.0
 """After the disk of the spool has failed."""
+LOOK_S: Final = 1.0
+"""While an edge is open to a node that is no neighbour: until the tree is looked at again."""
 RETRY_S: Final = 1.0
 RETRY_S_MAX: Final = 60.0
 RETRY_ACKS: Final = 4
