@@ -81,6 +81,14 @@ class RosterTree:
         """The living nodes of each subordinate's branch (carriage/reports)."""
         return {via: self._node.roster.below(via) for via in self._node.downlink.slots.taken}
 
+    def listed(self, via: Position, nodes: Ranges) -> Ranges:
+        """Those of the nodes that are in the branch of a subordinate (carriage/reports)."""
+        rows = self._node.roster.rows
+        known = (
+            (each for each in nodes if each in rows) if len(nodes) <= len(rows) else filter(nodes.__contains__, rows)
+        )
+        return Ranges.of(each for each in known if rows[each][0] == via)
+
     def split(self, targets: Ranges) -> Split:
         rows = self._node.roster.rows
         if len(targets) <= len(rows):

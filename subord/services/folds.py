@@ -10,18 +10,21 @@ from __future__ import annotations
 import logging
 import time
 from functools import partial
+from itertools import islice
 from typing import Final, NoReturn
 
+import msgspec
 import trio
 
 from subord.api.models import nodes
 from subord.api.models.coverage import Coverage, MissingDocument
 from subord.api.node_api import NodeApi
+from subord.api.query.orders import NAMED_MAX, Answered
 from subord.core.carriage.engine.causes import sentence
 from subord.core.carriage.engine.frames import Unreadable
 from subord.core.carriage.engine.ranges import Ranges
 from subord.core.carriage.reports.answer import decode_fold, encode_fold
-from subord.core.carriage.reports.coverage import SENTENCES
+from subord.core.carriage.reports.coverage import SENTENCES, UNREADABLE, Missing
 from subord.core.carriage.reports.reports import Fold
 from subord.runtime.orders.driver import Reading
 from subord.services.contract import Publishing
@@ -68,6 +71,20 @@ def root_of(node: NodeApi) -> Ranges:
     return Ranges.of((view.path[0] if view.path else view.position,))
 
 
+def with_fold(node: NodeApi, found: Answered) -> Answered:
+    """The answer of the root, with the fold in it and what the fold covers. Of a fold that cannot be read nothing is
+    told."""
+    fold = fold_in(found.answer.groups)
+    if fold is not None:
+        return found._replace(fold=fold, coverage=fold_coverage(node, fold))
+    if not found.coverage.told:
+        return found
+    named = nodes.addresses(node.settings, found.answer.targets)
+    unread = MissingDocument(cause=UNREADABLE, text=SENTENCES[UNREADABLE], count=len(named), addresses=named)
+    coverage = msgspec.structs.replace(found.coverage, told=0, complete=False, missing=(unread,))
+    return found._replace(coverage=coverage)
+
+
 def fold_in(groups: tuple[tuple[bytes, Ranges], ...]) -> Fold | None:
     """The fold in an answer; None: the root gave none that this release can read."""
     for result, _ in groups:
@@ -84,15 +101,21 @@ def fold_coverage(node: NodeApi, fold: Fold) -> Coverage:
     return Coverage(
         asked=said.asked,
         told=said.told,
-        complete=said.told == said.asked and not said.unlisted,
+        complete=fold.is_root and said.told == said.asked and not said.unlisted and not fold.left_out,
         missing=tuple(
             MissingDocument(
                 cause=each.cause,
                 text=SENTENCES.get(each.cause) or sentence(each.cause),
                 count=each.count,
-                addresses=nodes.addresses(node.settings, each.nodes & Ranges(((1, node.settings.network.size),))),
+                addresses=_named(node, each),
             )
             for each in said.missing
         ),
         oldest_ms=round(fold.oldest_s * 1000, 1),
     )
+
+
+def _named(node: NodeApi, missing: Missing) -> tuple[str, ...]:
+    """Addresses of missing nodes, no more than are missing: ranges that another node says may be of any length."""
+    positions = missing.nodes & Ranges(((1, node.settings.network.size),))
+    return nodes.addresses(node.settings, islice(positions, min(missing.count, NAMED_MAX)))

@@ -27,7 +27,7 @@ from subord.runtime.orders.driver import Reading
 from subord.services import NAMES
 from subord.services.acting import has_effects
 from subord.services.contract import Publishing, ReportService, Service
-from subord.services.folds import fold_coverage, fold_in, fold_reading, publish_forever, root_of
+from subord.services.folds import fold_reading, publish_forever, root_of, with_fold
 
 
 class SignedOrder(msgspec.Struct, frozen=True, kw_only=True):
@@ -140,12 +140,9 @@ async def _give(node: NodeApi, name: str, call: Call) -> Response:
 
 
 async def _give_fold(node: NodeApi, name: str, wanted: ReportService, query: Query) -> Response:
-    """Ask the root for the fold; without its answer the document covers the root alone."""
+    """Ask the root for the fold; without its answer the document says that the root is missing."""
     found = await asked(node, name, budget_s(query), targets=root_of(node))
-    fold = fold_in(found.answer.groups)
-    if fold is not None:
-        found = found._replace(fold=fold, coverage=fold_coverage(node, fold))
-    return document(wanted.document(found))
+    return document(wanted.document(with_fold(node, found)))
 
 
 def targets_of(text: str | None, size: int) -> Ranges | None:

@@ -120,7 +120,11 @@ def test_a_batch_goes_another_way_at_once() -> None:
     node.give(Taken(LIFE, 1, ONE))
     assert node.give(Closed(2)) == []
     node.open(3, Role.LEADER)
-    assert node.hear(3, Sinks((5,))) == [(3, batch())]
+    assert node.hear(3, Sinks((5,))) == []
+    assert node.engine.deadline == node.now + bounds.LOOK_S
+    node.tree._stage.leaders[4] = 3
+    assert node.wait() == [(3, batch())]
+    assert node.engine.deadline == node.now + bounds.RETRY_S
 
 
 def test_a_node_keeps_to_its_sink() -> None:
@@ -201,6 +205,31 @@ def test_a_sink_holds_a_bounded_number_of_batches() -> None:
     assert node.ledger.dropped["ledger sink busy"] == 3
 
 
+def test_an_edge_of_a_former_neighbour_leads_to_no_sink_and_acknowledges_nothing() -> None:
+    node = Node(2)
+    node.hear(4, Sinks((4,)))
+    node.hear(1, Sinks((1,)))
+    node.give(Spooled())
+    node.give(Taken(LIFE, 1, ONE))
+    node.tree._stage.leaders[4] = 3
+    assert node.hear(4, Stored(Key(2, LIFE, 1, 1))) == []
+    assert node.hear(4, Stored(Key(5, LIFE, 1, 1))) == []
+    assert node.ledger.dropped == {"ledger not a neighbour": 2}
+    assert (1, Sinks(())) in node.hear(4, Sinks((4, 9)))
+    node.tree._stage.leaders[2] = 3
+    assert node.hear(1, Stored(Key(2, LIFE, 1, 1))) == [Take(Key(2, LIFE, 1, 1))]  # the batch went there
+
+
+def test_a_stranger_acknowledges_nothing() -> None:
+    node = Node(4)
+    node.hear(2, Sinks((5,)))
+    node.give(Spooled())
+    node.give(Taken(LIFE, 1, ONE))
+    node.give(Opened("call", 9, Role.CALLER, 1))
+    assert node.give(Arrived("call", encode(1, 0, Stored(batch().key)))) == []
+    assert node.ledger.dropped == {"ledger not a neighbour": 1}
+
+
 def test_a_stranger_tells_of_no_sinks() -> None:
     node = Node(2)
     node.give(Opened("call", 9, Role.CALLER, 1))
@@ -240,3 +269,11 @@ def test_a_body_beyond_its_bounds_is_unreadable(body: list[Any]) -> None:
     node = Node(2)
     assert node.give(Arrived(4, msgpack.encode([1, 0, body]))) == []
     assert node.engine.dropped == {"unreadable": 1}
+
+
+@pytest.mark.parametrize("kind", ["k\0", "k\n", "\x1bk", "\x7f", "k\x9f"])
+def test_a_kind_has_no_control_characters(kind: str) -> None:
+    node = Node(2)
+    node.hear(1, Sinks((1,)))
+    assert node.hear(4, Batch(1, 4, LIFE, 1, (Record(kind, b""),))) == []
+    assert node.engine.dropped["unreadable"] == 1

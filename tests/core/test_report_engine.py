@@ -14,7 +14,7 @@ from subord.core.carriage.engine.frames import encode
 from subord.core.carriage.engine.interface import Arrived, Opened, Role, Transmit
 from subord.core.carriage.engine.lanes import Lane, lane_of
 from subord.core.carriage.reports import bounds
-from subord.core.carriage.reports.algebra import Count, Latest, Sum
+from subord.core.carriage.reports.algebra import Count, Latest, Sum, Tally
 from subord.core.carriage.reports.answer import decode_fold, encode_fold
 from subord.core.carriage.reports.coverage import BELOW_OLDER, NO_REPORT, STALE, Missing, Told, cover
 from subord.core.carriage.reports.frames import Report
@@ -113,7 +113,7 @@ def test_a_node_that_moves_counts_once_where_it_is_listed() -> None:
 def test_more_nodes_than_the_roster_lists_are_not_told() -> None:
     """As while a branch that has moved counts at its former leader, too."""
     cluster = publishing()
-    cluster.nodes[1].listed[2] = 1
+    cluster.nodes[1].sizes[2] = 1
     fold = cluster.fold(1)
     assert (said(fold), fold.coverage.unlisted, count_of(fold)) == ("5 of 5", 2, 7)
 
@@ -218,6 +218,30 @@ def test_a_report_out_of_bounds_is_not_read(change: dict[str, Any]) -> None:
     assert said(cluster.fold(1)) == "3 of 3"
 
 
+def test_the_largest_numbers_of_a_liar_leave_the_fold_readable() -> None:
+    cluster = publishing(7)
+    body = Report("load", 4000, bounds.COUNT_MAX, (Missing(STALE, bounds.COUNT_MAX),), bounds.COUNT_MAX, 0, {})
+    two = cluster.nodes[2]
+    cluster.run(1)
+    for liar in (4, 5):
+        data = encode(cluster.nodes[liar].incarnation, two.incarnation, body)
+        cluster.feed(2, Arrived((liar, 2), data))
+    cluster.run(0.5)
+    assert cluster.nodes[1].engine.dropped["unreadable"] == 0
+    for position, unlisted in {1: bounds.COUNT_MAX - 3, 2: bounds.COUNT_MAX}.items():
+        fold = cluster.fold(position)
+        assert (fold.coverage.told, fold.coverage.unlisted) == (fold.coverage.asked, unlisted)
+        assert decode_fold(encode_fold(fold)).coverage == fold.coverage
+
+
+def test_a_liar_names_only_nodes_below_it() -> None:
+    cluster = publishing(7)
+    cluster.run(1)
+    body = Report("load", 4000, 1, (Missing(STALE, 9, (1, 1 << 23)),), 0, 0, {})
+    cluster.feed(1, Arrived((2, 1), encode(cluster.nodes[2].incarnation, cluster.nodes[1].incarnation, body)))
+    assert said(cluster.fold(1)) == "5 of 7, 2 stale: 2,4-5"
+
+
 def test_tables_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     cluster = publishing(3)
     node = cluster.nodes[1]
@@ -244,6 +268,41 @@ def test_a_large_fold_says_what_it_left_out() -> None:
     told = decode_fold(encode_fold(fold))
     assert 0 < told.left_out == 161 - len(told.record)
     assert len(encode_fold(fold)) <= 32_768
+
+
+def hear(cluster: Still, below: int, fields: dict[str, Any]) -> None:
+    """A report of a node to its leader."""
+    leader = cluster.leaders[below]
+    raw = {name: msgspec.Raw(msgspec.msgpack.encode(value)) for name, value in fields.items()}
+    body = Report("load", 4000, 3, (), 0, 0, raw)
+    lives = cluster.nodes[below].incarnation, cluster.nodes[leader].incarnation
+    cluster.feed(leader, Arrived((below, leader), encode(*lives, body)))
+
+
+def test_the_kinds_of_the_own_record_stay() -> None:
+    cluster = publishing(7)
+    cluster.run(1)
+    hear(cluster, 2, {"nodes": Count(3), "sum": Count(9)})
+    fold = cluster.fold(1)
+    assert (fold.record["sum"], count_of(fold), fold.left_out) == (Sum.of(1 + 3 + 6 + 7), 7, 1)
+
+
+def test_the_fields_of_the_own_record_go_up_before_others() -> None:
+    cluster = publishing(7)
+    cluster.run(1)
+    huge = Tally({f"{number:048}": Sum((1 << 62) - 1, 999_999) for number in range(128)})
+    hear(cluster, 4, {f"\0{number}": huge for number in range(5)} | record())
+    cluster.run(0.5)
+    for position, count in {1: 7, 2: 3}.items():
+        told = decode_fold(encode_fold(cluster.fold(position)))
+        assert (count_of(told), told.left_out > 0) == (count, True)
+
+
+def test_fields_that_cannot_be_read_are_left_out() -> None:
+    cluster = publishing(7)
+    cluster.run(1)
+    hear(cluster, 2, {"nodes": Count(3), "sum": ["?"]})
+    assert cluster.fold(1).left_out == 1
 
 
 def test_a_fold_travels_as_it_is() -> None:

@@ -28,6 +28,12 @@ def test_targets_are_split_by_the_branches_of_the_root() -> None:
     assert split_of(tree, (5, 6)) == (False, {2: "5", 3: "6"}, {})
 
 
+def test_the_nodes_of_a_branch_are_listed() -> None:
+    tree = RosterTree(rested().nodes[1])
+    assert str(tree.listed(2, Ranges.of_pairs([(1, 1 << 23)]))) == "2,4-5"
+    assert str(tree.listed(2, Ranges.of([1, 3, 5, 9]))) == "5"
+
+
 def test_what_the_roster_does_not_list_is_known_from_the_register() -> None:
     """8 was up and is not listed: it is on its way, or cut off; 9 is down, 10 has left, 11 was forgotten."""
     states = {8: State.UP, 9: State.DOWN, 10: State.LEFT, 11: State.FORGOTTEN}

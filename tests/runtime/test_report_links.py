@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from random import Random
+from types import SimpleNamespace
 from typing import Any
 
+import pytest
 import trio
 import trio.testing
 from conditions import until
@@ -14,6 +16,8 @@ from conditions import until
 from subord.core.address.network import Network
 from subord.core.carriage.engine.interface import Lane, Role
 from subord.core.carriage.engine.lanes import CREDITS
+from subord.core.carriage.engine.ranges import NONE, Ranges
+from subord.core.carriage.engine.tree import Split
 from subord.core.carriage.reports.algebra import Count, Latest
 from subord.core.node import Node
 from subord.core.settings import Settings
@@ -35,6 +39,9 @@ class Tree:
 
     def branches(self) -> Mapping[Position, int]:
         return {2: 1} if self.position == 1 else {}
+
+    def listed(self, via: Position, nodes: Ranges) -> Ranges:
+        return nodes & Ranges.of((via,))
 
 
 class End:
@@ -106,3 +113,10 @@ async def test_at_rest_nothing_is_sent() -> None:
         await trio.testing.wait_all_tasks_blocked()
         assert leader.driver.engine.deadline == subordinate.driver.engine.deadline == float("inf")
         assert not leader.counters.reports_received + subordinate.counters.reports_sent
+
+
+@pytest.mark.parametrize("is_root", [True, False])
+async def test_a_fold_says_whether_it_is_of_a_root(is_root: bool) -> None:
+    driver: Any = End(1).driver
+    driver._tree = SimpleNamespace(is_root=is_root, every=lambda: NONE, split=lambda _: Split(True, {}, {}))
+    assert driver.folded("load").is_root is is_root

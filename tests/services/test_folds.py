@@ -14,6 +14,7 @@ from conditions import until
 
 from subord.api.models.coverage import CoverageDocument
 from subord.api.node_api import NodeApi
+from subord.api.query.orders import NAMED_MAX
 from subord.core.carriage.engine.ranges import Ranges
 from subord.core.carriage.reports.algebra import Count, Quantiles, Value
 from subord.core.carriage.reports.coverage import STALE, Coverage, Missing, widened
@@ -39,6 +40,9 @@ async def record(node: NodeApi) -> dict[str, Value]:
 def document(answered: Answered) -> CoverageDocument:
     nodes, median = answered.value("nodes", Count).value, answered.value("load", Quantiles).at(0.5)
     return of_coverage(ToyDocument, answered, nodes=nodes, median=median)
+
+
+WHOLE = Fold({}, Coverage(11, 11), 1.0, is_root=True)
 
 
 @pytest.fixture(autouse=True)
@@ -73,8 +77,40 @@ async def test_any_node_gets_the_fold_of_the_root() -> None:
 
 async def test_a_fold_with_nodes_that_may_count_twice_is_not_complete() -> None:
     node = World().node(1)
-    node.orders.folds["toy"] = Fold({}, Coverage(11, 11, (), 1), 1.0)
+    node.orders.folds["toy"] = WHOLE._replace(coverage=Coverage(11, 11, (), 1))
     assert not (await asked(node))["complete"]
+
+
+async def test_only_the_fold_of_a_root_is_complete() -> None:
+    """A node without leader, or a former root, knows its branch alone."""
+    node = World().node(1)
+    node.orders.folds["toy"] = WHOLE
+    assert (await asked(node))["complete"]
+    node.orders.folds["toy"] = WHOLE._replace(is_root=False)
+    assert not (await asked(node))["complete"]
+
+
+async def test_a_fold_without_all_fields_is_not_complete() -> None:
+    node = World().node(1)
+    node.orders.folds["toy"] = WHOLE._replace(left_out=1)
+    assert not (await asked(node))["complete"]
+
+
+async def test_of_a_fold_that_cannot_be_read_nothing_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tests.api.fake_node_api.encode_fold", lambda _: b"no fold")
+    node = World().node(9)
+    node.orders.folds["toy"] = WHOLE
+    found = await asked(node)
+    assert (found["asked"], found["told"], found["complete"]) == (1, 0, False)
+    assert [(each["cause"], each["addresses"]) for each in found["missing"]] == [("unreadable fold", ["10.0.0.1"])]
+
+
+async def test_ranges_of_a_liar_give_few_addresses() -> None:
+    node = World().node(1)
+    for count, named in {2: 2, 1 << 40: NAMED_MAX}.items():
+        missing = Missing(STALE, count, Ranges(((1, 1 << 30),)).flat())
+        node.orders.folds["toy"] = WHOLE._replace(coverage=Coverage(11, 9, (missing,)))
+        assert len((await asked(node))["missing"][0]["addresses"]) == named
 
 
 async def test_without_the_root_the_document_says_why() -> None:

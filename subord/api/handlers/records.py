@@ -19,7 +19,7 @@ from subord.core.decoding import UNREADABLE
 
 
 class _Given(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    kind: Annotated[str, msgspec.Meta(min_length=1, max_length=bounds.KIND_CHARS_MAX)]
+    kind: Annotated[str, msgspec.Meta(min_length=1, max_length=bounds.KIND_CHARS_MAX, pattern=bounds.KIND_PATTERN)]
     body: str
 
 

@@ -74,6 +74,10 @@ class Answered(NamedTuple):
     @property
     def note(self) -> str | None:
         """Why not all members were asked; None: they were."""
+        if self.fold is not None and not self.fold.is_root:
+            return "the node that was asked is no root just now: it knows only the nodes below it"
+        if self.fold is not None and self.fold.left_out:
+            return f"at least {self.fold.left_out} fields of nodes are not in the answer: no room, or another kind"
         if self.answer.is_resolved or self.report is not None:
             return None
         node = self.node

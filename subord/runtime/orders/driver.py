@@ -244,7 +244,7 @@ class OrderDriver:
         if not self._tree.is_root:
             return found
         absent = self._tree.split(self._tree.every()).absent
-        return found._replace(coverage=widened(found.coverage, absent))
+        return found._replace(coverage=widened(found.coverage, absent), is_root=True)
 
     def report_services(self) -> list[str]:
         return self.reports.services()

@@ -15,6 +15,7 @@ from typing import Any, Final, cast
 
 from subord.core.carriage.engine.engine import Engine
 from subord.core.carriage.engine.interface import Arrived, Closed, Event, Opened, Role, Transmit, Wakeup
+from subord.core.carriage.engine.ranges import Ranges
 from subord.core.carriage.engine.tree import Tree
 from subord.core.carriage.reports.records import Record
 from subord.core.carriage.reports.reports import Fold, Publish, Reports
@@ -37,7 +38,7 @@ class StillNode:
     def __init__(self, cluster: Still, position: Position, incarnation: int) -> None:
         self.position = position
         self.incarnation = incarnation
-        self.listed: dict[Position, int] = {}
+        self.sizes: dict[Position, int] = {}
         """The living nodes of each subordinate's branch."""
         self.reports = Reports(self)
         self.engine = Engine(cast(Tree, self), {}, parts=(self.reports,), now=cluster.now)
@@ -50,7 +51,12 @@ class StillNode:
         return self._cluster.leaders[self.position] or None
 
     def branches(self) -> Mapping[Position, int]:
-        return self.listed
+        return self.sizes
+
+    def listed(self, via: Position, nodes: Ranges) -> Ranges:
+        return Ranges.of(
+            each for each in self._cluster.leaders if each in nodes and self._cluster.is_below(each, via)
+        )
 
 
 class Still:
@@ -87,10 +93,16 @@ class Still:
         for position in sorted(self.leaders, key=self._depth, reverse=True):
             sizes[self.leaders[position]] += sizes[position]
         for node in self.nodes.values():
-            node.listed = {}
+            node.sizes = {}
         for position, leader in self.leaders.items():
             if leader:
-                self.nodes[leader].listed[position] = sizes[position]
+                self.nodes[leader].sizes[position] = sizes[position]
+
+    def is_below(self, position: Position, top: Position) -> bool:
+        """Whether the node is in the branch of `top`."""
+        while position and position != top:
+            position = self.leaders[position]
+        return position == top
 
     def _depth(self, position: Position) -> int:
         depth = 0

@@ -24,7 +24,7 @@ _Hops = Annotated[int, msgspec.Meta(ge=0, le=bounds.HOPS_MAX)]
 class Record(msgspec.Struct, frozen=True, array_like=True):
     """What a writer gives. `kind` says what the body means."""
 
-    kind: Annotated[str, msgspec.Meta(min_length=1, max_length=bounds.KIND_CHARS_MAX)]
+    kind: Annotated[str, msgspec.Meta(min_length=1, max_length=bounds.KIND_CHARS_MAX, pattern=bounds.KIND_PATTERN)]
     body: Annotated[bytes, msgspec.Meta(max_length=bounds.RECORD_BYTES_MAX)]
 
     @property

@@ -7,6 +7,8 @@ from typing import Final
 RECORD_BYTES_MAX: Final = 16_384
 """The body of one record."""
 KIND_CHARS_MAX: Final = 32
+KIND_PATTERN: Final = r"\A[^\x00-\x1f\x7f-\x9f]*\Z"
+"""No control characters: PostgreSQL takes no NUL in a text, so one such record would stop a sink."""
 BATCH_BYTES_MAX: Final = 48_000
 """Records of one frame, each counted with RECORD_COST_BYTES; one record always fits."""
 BATCH_RECORDS_MAX: Final = 1_024
@@ -24,6 +26,8 @@ STORING_BYTES_MAX: Final = 8 << 20
 
 DISK_RETRY_S: Final = 5.0
 """After the disk of the spool has failed."""
+LOOK_S: Final = 1.0
+"""While an edge is open to a node that is no neighbour: until the tree is looked at again."""
 RETRY_S: Final = 1.0
 RETRY_S_MAX: Final = 60.0
 RETRY_ACKS: Final = 4

@@ -3,7 +3,8 @@
 Inputs are events (interface.py) and bodies of neighbours; outputs are bodies and actions. The two ends retry, the
 middle keeps nothing: a batch goes from link to link towards its sink, and the acknowledgement comes back by the
 rosters. A spool is emptied in order, one batch at a time. Invariants: a record leaves the spool only after a sink has
-said that it is on its disk, and nothing is sent without a sink that can be reached.
+said that it is on its disk, which the next node on the way, the leader or a subordinate passes on; nothing is sent
+without a sink that can be reached.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ class Ledger:
     def __init__(self, tree: Tree) -> None:
         self._tree = tree
         self._links: Links
-        self._sinks = SinkTable(tree.position)
+        self._sinks = SinkTable(tree)
         self.dropped: Counter[str] = Counter()
         self._storing: dict[Key, int] = {}  # bytes
         # the spool of this node
@@ -46,6 +47,7 @@ class Ledger:
         self._sent: tuple[Position, LinkState | None] | None = None  # where the batch went last
         self._sent_at = 0.0
         self._retry_at = inf
+        self._look_at = inf  # whether a node with an edge has become a neighbour
         self._pause_s = self._ack_s = 0.0
 
     def join(self, links: Links) -> None:
@@ -53,7 +55,7 @@ class Ledger:
 
     @property
     def deadline(self) -> float:
-        return self._retry_at
+        return min(self._retry_at, self._look_at)
 
     @property
     def sizes(self) -> dict[str, int]:
@@ -104,6 +106,8 @@ class Ledger:
                 self._store_ended(event, now)
 
     def wake(self, now: float) -> None:
+        if now >= self._look_at:
+            self._tell(now)
         if now < self._retry_at:
             return
         self._retry_at = inf
@@ -115,6 +119,7 @@ class Ledger:
     def _tell(self, now: float) -> None:
         """The sinks may have changed: neighbours learn of it, and a batch that went elsewhere is sent again."""
         self._sinks.tell(self._links)
+        self._look_at = now + bounds.LOOK_S if self._sinks.has_others else inf
         if self._batch is None:
             self._take_next(now)
         elif self._way() != self._sent:
@@ -199,6 +204,9 @@ class Ledger:
     def _pass_stored(self, stored: Stored, source: LinkState | None, now: float) -> None:
         """Towards the node whose records they are."""
         origin = stored.key.origin
+        if not self._is_on_the_way(stored.key, source):
+            self.dropped["ledger not a neighbour"] += 1
+            return
         if origin == self._tree.position:
             self._acknowledged(stored.key, now)
             return
@@ -207,6 +215,14 @@ class Ledger:
             self.dropped["ledger no way home"] += 1  # the batch comes again
             return
         self._links.send(link, msgspec.structs.replace(stored, hops=stored.hops + 1))
+
+    def _is_on_the_way(self, key: Key, source: LinkState | None) -> bool:
+        """Whether an acknowledgement may come from there: from this node, from where the batch went, or from a
+        neighbour."""
+        if source is None or source in self._sinks.neighbours():
+            return True
+        is_own = self._batch is not None and key == self._batch.key
+        return is_own and self._sent is not None and source is self._sent[1]
 
     def _way_home(self, origin: Position) -> LinkState | None:
         """The edge to a node: to the branch that has it, or up."""

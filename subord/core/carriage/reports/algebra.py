@@ -3,7 +3,7 @@
 Inputs and outputs are values; `folded` merges any number of one field. Invariants: merging is commutative and
 associative, `Kind()` changes nothing, and no value grows beyond its bound, however many are merged. Only `Nodes` that
 were cut depend on the grouping: they keep a true part, and say so. Values of different kinds under one name do not
-mix: the kind with the lowest number stays.
+mix: the wanted kind stays, which is that of the node's own record, else the one with the lowest number.
 """
 
 from __future__ import annotations
@@ -247,11 +247,11 @@ KINDS: Final = (Count, Sum, Min, Max, Quantiles, Top, Nodes, Tally, Latest)
 NUMBER_OF: Final[dict[type, int]] = {kind: number for number, kind in enumerate(KINDS, 1)}
 
 
-def folded(values: Sequence[Any]) -> Any:
-    """At least one value of one field, as one."""
+def folded(values: Sequence[Any], wanted: type | None = None) -> Any:
+    """At least one value of one field, as one. `wanted`: of these kinds the one that stays."""
     if len(values) == 1:
         return values[0]
-    kind: Any = min(map(type, values), key=NUMBER_OF.__getitem__)
+    kind: Any = wanted or min(map(type, values), key=NUMBER_OF.__getitem__)
     return kind.merge([each for each in values if type(each) is kind])
 
 

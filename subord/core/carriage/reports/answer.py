@@ -25,6 +25,7 @@ class _Answer(msgspec.Struct, frozen=True, array_like=True):
     oldest_ms: _Count
     left_out: _Count
     fields: Annotated[dict[str, msgspec.Raw], msgspec.Meta(max_length=bounds.FIELDS_MAX)]
+    is_root: bool = False
 
 
 _decoder = msgspec.msgpack.Decoder(_Answer)
@@ -32,8 +33,9 @@ _decoder = msgspec.msgpack.Decoder(_Answer)
 
 def encode_fold(fold: Fold) -> bytes:
     """A fold in MessagePack."""
-    fields, left_out = fitted(fold.record)
-    answer = _Answer(fold.coverage, round(fold.oldest_s * 1000), max(left_out, fold.left_out), fields)
+    fields, left_out = fitted(fold.record, fold.first)
+    left_out = max(left_out, fold.left_out)
+    answer = _Answer(fold.coverage, bounds.to_ms(fold.oldest_s), left_out, fields, fold.is_root)
     return msgspec.msgpack.encode(answer)
 
 
@@ -45,4 +47,4 @@ def decode_fold(data: bytes) -> Fold:
         raise Unreadable(str(reason)) from None
     dropped = Counter[str]()
     record = read(found.fields, dropped)
-    return Fold(record, found.coverage, found.oldest_ms / 1000, found.left_out + dropped.total())
+    return Fold(record, found.coverage, found.oldest_ms / 1000, found.left_out + dropped.total(), found.is_root)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 COUNT_MAX: Final = 1 << 53
+"""Of every number in a report. Sums of what others say stay at it, so that a lie does not make a fold unreadable."""
 NAME_CHARS_MAX: Final = 64
 """Of a field."""
 FIELDS_MAX: Final = 256
@@ -33,3 +34,8 @@ LATE_INTERVALS: Final = 1.5
 """A leader waits until each subordinate has renewed its report, and no longer than this after its last round."""
 STALE_INTERVALS: Final = 3
 """A record that is not replaced for so long is dropped."""
+
+
+def to_ms(duration_s: float) -> int:
+    """A duration on the wire."""
+    return min(round(duration_s * 1000), COUNT_MAX)

@@ -21,11 +21,13 @@ from subord.core.view import Position
 STALE: Final = "stale"
 NO_REPORT: Final = "no report"
 BELOW_OLDER: Final = "below older release"
+UNREADABLE: Final = "unreadable fold"
 SENTENCES: Final = {
     OLDER: "the node runs a release of subord that knows no reports",
     STALE: "the node has not renewed its report for three intervals",
     NO_REPORT: "the node has not reported yet, or does not offer this report",
     BELOW_OLDER: "a leader of the node runs a release of subord that knows no reports",
+    UNREADABLE: "the node has answered with a fold that this release of subord cannot read",
 }
 _Count = Annotated[int, msgspec.Meta(ge=0, le=bounds.COUNT_MAX)]
 
@@ -57,7 +59,7 @@ class Coverage(msgspec.Struct, frozen=True, array_like=True):
 
     asked: _Count
     told: _Count
-    missing: tuple[Missing, ...] = ()
+    missing: Annotated[tuple[Missing, ...], msgspec.Meta(max_length=bounds.CAUSES_MAX)] = ()
     unlisted: _Count = 0
 
 
@@ -105,7 +107,7 @@ def cover(
             cause = absent.get(via, NO_REPORT)
             missing.add(cause, 1, Ranges.of((via,)))
             missing.add(BELOW_OLDER if cause == OLDER else cause, living - 1)
-    return Coverage(1 + sum(branches.values()), counted, missing.all(), unlisted)
+    return Coverage(1 + sum(branches.values()), counted, missing.all(), min(unlisted, bounds.COUNT_MAX))
 
 
 def widened(coverage: Coverage, absent: Mapping[str, Ranges]) -> Coverage:

@@ -21,7 +21,7 @@ _Count = Annotated[int, msgspec.Meta(ge=0, le=bounds.COUNT_MAX)]
 class Report(msgspec.Struct, frozen=True, array_like=True, tag=16):
     """The fold of the sender's branch; it replaces the last one. `told` 0: there is none any more.
 
-    `told`: nodes in the record. `left_out`: at least so many fields had no room.
+    `told`: nodes in the record. `left_out`: at least so many fields of nodes are not in it.
     """
 
     service: Annotated[str, msgspec.Meta(min_length=1, max_length=SERVICE_CHARS_MAX)]

@@ -2,14 +2,16 @@
 
 Inputs are records, or fields of a frame; outputs are records, and fields within the bounds. A field of a later
 release is folded like any other when its kind is known, else it is left out and counted. Invariant: the fields of a
-frame are at most FIELDS_MAX and RECORD_BYTES_MAX; the same fields stay, whatever their order.
+frame are at most FIELDS_MAX and RECORD_BYTES_MAX; the same fields stay, whatever their order. What a node publishes
+itself stays before what others say, so strange fields of one node below do not take the place of its own.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from collections.abc import Container, Iterable, Mapping
+from types import MappingProxyType
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -19,6 +21,7 @@ from subord.core.decoding import UNREADABLE
 
 Record = Mapping[str, Value]
 Fields = dict[str, msgspec.Raw]
+NO_FIELDS: Final[Record] = MappingProxyType({})
 
 _encode = msgspec.msgpack.Encoder().encode
 _decoder: msgspec.msgpack.Decoder[Value] = msgspec.msgpack.Decoder(Value)
@@ -33,20 +36,25 @@ class Fitted(NamedTuple):
     left_out: int
 
 
-def fold(records: Iterable[Record]) -> Record:
-    """All records as one."""
+def fold(records: Iterable[Record], own: Record = NO_FIELDS) -> Record:
+    """All records as one. `own`: the one of this node, whose kinds stay."""
     found = defaultdict[str, list[Value]](list)
     for record in records:
         for name, value in record.items():
             found[name].append(value)
-    return {name: folded(values) for name, values in found.items()}
+    return {name: folded(values, type(own[name]) if name in own else None) for name, values in found.items()}
 
 
-def fitted(record: Record) -> Fitted:
-    """The fields that a frame carries, the first in the order of their names."""
+def strange(record: Record, folded_record: Record) -> int:
+    """How many fields of a record are of another kind than in the fold, so that they are not in it."""
+    return sum(type(value) is not type(folded_record[name]) for name, value in record.items())
+
+
+def fitted(record: Record, first: Container[str] = ()) -> Fitted:
+    """The fields that a frame carries: those named `first`, and then others, each in the order of their names."""
     fields: Fields = {}
     room = bounds.RECORD_BYTES_MAX
-    for name in sorted(record):
+    for name in sorted(record, key=lambda each: (each not in first, each)):
         data = _encode(record[name])
         room -= len(name.encode()) + len(data) + HEAD_BYTES
         if len(fields) == bounds.FIELDS_MAX or room < 0:

@@ -20,10 +20,11 @@ from subord.core.carriage.engine.causes import OLDER
 from subord.core.carriage.engine.interface import Lane, Link, PartEvent, Role
 from subord.core.carriage.engine.lanes import PART_BODIES
 from subord.core.carriage.engine.links import Links, LinkState
+from subord.core.carriage.engine.ranges import Ranges
 from subord.core.carriage.reports import bounds
-from subord.core.carriage.reports.coverage import NO_REPORT, STALE, Coverage, Told, cover
+from subord.core.carriage.reports.coverage import NO_REPORT, STALE, Coverage, Missing, Told, cover
 from subord.core.carriage.reports.frames import Report, decode_report
-from subord.core.carriage.reports.records import Record, fitted, fold, read, size_of
+from subord.core.carriage.reports.records import NO_FIELDS, Record, fitted, fold, read, size_of, strange
 from subord.core.view import Position
 
 
@@ -37,6 +38,9 @@ class Branches(Protocol):
     def branches(self) -> Mapping[Position, int]:
         """The living nodes of each subordinate's branch, itself included."""
 
+    def listed(self, via: Position, nodes: Ranges) -> Ranges:
+        """Those of the nodes that the roster lists in the branch of the subordinate `via`."""
+
 
 class Publish(PartEvent, frozen=True):
     """A record of this node, to be renewed every `interval_s`. None: the node publishes no more."""
@@ -47,13 +51,16 @@ class Publish(PartEvent, frozen=True):
 
 
 class Fold(NamedTuple):
-    """What a node knows of its branch. `oldest_s`: no part is older. `left_out`: at least so many fields had no
-    room."""
+    """What a node knows of its branch. `oldest_s`: no part is older. `left_out`: at least so many fields of
+    nodes are not in it, for want of room or because of their kind. `is_root`: the branch is a whole tree. `first`:
+    the fields of the own record, which go up before others."""
 
     record: Record
     coverage: Coverage
     oldest_s: float
     left_out: int = 0
+    is_root: bool = False
+    first: frozenset[str] = frozenset()
 
 
 class Held(NamedTuple):
@@ -205,7 +212,8 @@ class Reports:
         elif body.told or body.missing:
             record = read(body.fields, self.dropped)
             interval_s = body.interval_ms / 1000
-            held = Held(record, told, now, body.age_ms / 1000, interval_s, body.left_out, link.link, size)
+            left_out = body.left_out + len(body.fields) - len(record)
+            held = Held(record, told, now, body.age_ms / 1000, interval_s, left_out, link.link, size)
             service.held[link.peer] = held
             service.stale_at = min(service.stale_at, held.stale_at)
             self._bytes += size
@@ -290,17 +298,27 @@ class Reports:
         coverage = self._cover(service, branches, counted)
         parts = [*counted.values()] if service.own is None else [service.own, *counted.values()]
         oldest_s = max((each.age_s + now - each.at for each in parts), default=0.0)
-        left_out = max((each.left_out for each in parts), default=0)
-        return Fold(fold(each.record for each in parts), coverage, oldest_s, left_out)
+        own = NO_FIELDS if service.own is None else service.own.record
+        record = fold((each.record for each in parts), own)
+        left_out = max((each.left_out + strange(each.record, record) for each in parts), default=0)
+        return Fold(record, coverage, oldest_s, min(left_out, bounds.COUNT_MAX), first=frozenset(own))
 
     def _cover(
         self, service: _Service, branches: Mapping[Position, int], counted: Mapping[Position, Held]
     ) -> Coverage:
         own = self._tree.position
         cause = "" if service.own is not None else (STALE if own in service.stale else NO_REPORT)
-        told = {via: each.told for via, each in counted.items()}
+        told = {via: self._listed(via, each.told) for via, each in counted.items()}
         absent = dict.fromkeys(service.stale, STALE) | dict.fromkeys(self._older, OLDER)
         return cover(own, cause, branches, told, absent)
+
+    def _listed(self, via: Position, told: Told) -> Told:
+        """What a subordinate says, with names of nodes below it alone."""
+        return told._replace(
+            missing=tuple(
+                Missing(each.cause, each.count, self._tree.listed(via, each.nodes).flat()) for each in told.missing
+            )
+        )
 
     # -- sending ------------------------------------------------------------------------------------------
 
@@ -329,7 +347,7 @@ class Reports:
             service.due_at = inf
             return
         found = self._fold(service, now)
-        fields, left_out = fitted(found.record)
+        fields, left_out = fitted(found.record, found.first)
         if left_out:
             self.dropped["report fields left out"] += left_out
         coverage = found.coverage
@@ -337,9 +355,9 @@ class Reports:
         body = Report(
             name,
             round(service.interval_s * 1000),
-            coverage.told + coverage.unlisted if has_parts else 0,
+            min(coverage.told + coverage.unlisted, bounds.COUNT_MAX) if has_parts else 0,
             coverage.missing if has_parts else (),
-            round(found.oldest_s * 1000),
+            bounds.to_ms(found.oldest_s),
             max(left_out, found.left_out),
             fields,
         )
