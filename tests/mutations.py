@@ -581,8 +581,8 @@ MUTATIONS = (
         "all-but-the-coordinator",
         "The coordinator forgets itself among all members.",
         "core/roster_tree.py",
-        "return Ranges.of((self.position, *self._node.roster.rows))",
-        "return Ranges.of(each for each in self._node.roster.rows if each != self.position)",
+        "known = Ranges.of((self.position, *expected, *self._pending()))",
+        "known = Ranges.of((*expected, *self._pending())) - Ranges.of((self.position,))",
         services=True,
     ),
     Mutation(

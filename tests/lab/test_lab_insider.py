@@ -169,7 +169,8 @@ def test_the_tree_is_answered_while_a_leaf_holds_its_places(lab):
             began = time.monotonic()
             assert listed(lab, position) == WHOLE
             assert time.monotonic() - began < ANSWER_S_MAX
-    assert lab.document(1, ERRORS)["silent"] == [lab.address(24)]
+    silent = set(lab.document(1, ERRORS)["silent"])  # maybe also nodes that it has invented
+    assert silent & {lab.address(position) for position in lab.positions} == {lab.address(24)}
 
 
 # -- the table of lies ------------------------------------------------------------------------------------------

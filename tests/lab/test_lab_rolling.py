@@ -222,7 +222,7 @@ def test_downgraded_nodes_are_refused_and_named_until_they_are_forgotten() -> No
         downgrade(lab, {4: signal.SIGTERM, 5: signal.SIGKILL})
         words = "a key is pinned to this address"
         lab.wait(lambda _: is_named(lab, 4, words) and is_named(lab, 5, words), SETTLED_S_MAX)
-        assert [leaders(lab).get(position) for position in (4, 5)] == [None, None]
+        lab.wait(lambda _: [leaders(lab).get(position) for position in (4, 5)] == [None, None], SETTLED_S_MAX)
         said = ordered(lab, 2, "forget", lab.address(4), lab.address(5), "--reason", "back to 0.2")
         assert said.startswith("2 nodes forgotten")
         settle(lab)

@@ -39,7 +39,7 @@ _encode = msgspec.msgpack.Encoder().encode
 class Pins:
     """The pins of one node."""
 
-    pause_s: Final = 5.0
+    pause_s: Final = 2.0
 
     def __init__(self, size: Position, pins: Iterable[Pin] = ()) -> None:
         """`size`: the highest position of the network."""

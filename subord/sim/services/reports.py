@@ -162,8 +162,11 @@ class ReportSide:
                 f"{position}: {coverage.told} told and {missing} missing of {coverage.asked}, {living} in the roster"
             )
             raise Violation("C7", world.now, text)
-        since = self._unlisted_since.setdefault((position, name), world.now) if coverage.unlisted else world.now
-        if not coverage.unlisted:
+        # A living node that the roster has as missing counts beside it for as long as the tree needs to see it.
+        is_stale = any(claim.change.missing and each in world.nodes for each, (_, claim) in node.roster.rows.items())
+        is_odd = bool(coverage.unlisted) and not is_stale
+        since = self._unlisted_since.setdefault((position, name), world.now) if is_odd else world.now
+        if not is_odd:
             self._unlisted_since.pop((position, name), None)
         if world.now - since > UNLISTED_S_MAX:
             raise Violation("C7", world.now, f"{position} counts {coverage.unlisted} nodes twice since {since:.1f} s")
