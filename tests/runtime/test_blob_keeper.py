@@ -157,3 +157,49 @@ def test_a_chunk_with_another_name_is_not_kept(tmp_path: Path) -> None:
     store.delete(name_of(b"a"))
     store.delete(name_of(b"a"))
     assert store.read(name_of(b"a")) is None
+
+
+async def test_the_second_of_two_fetches_goes_on_when_the_first_is_given_up(
+    places: tuple[Path, Path], tmp_path: Path
+) -> None:
+    async with two(*map(str, places)) as (one, other):
+        blob = await other.keeper.put(tmp_path / "file")
+        other.keeper.release(blob)
+        is_over = trio.Event()
+
+        async def second() -> None:
+            await one.keeper.fetch(blob, 2)
+            is_over.set()
+
+        async with trio.open_nursery() as nursery:
+            with trio.CancelScope() as scope:
+                scope.cancel()
+                await one.keeper.fetch(blob, 2)
+            nursery.start_soon(second)
+            await trio.testing.wait_all_tasks_blocked()
+            one.keeper.release(blob)
+            with trio.fail_after(5):
+                await is_over.wait()
+        one.keeper.release(blob)
+        assert (one.wants, len(one.keeper._users)) == (0, 0)
+
+
+def test_a_file_that_cannot_be_put_leaves_no_new_chunks(tmp_path: Path) -> None:
+    store = ChunkStore(tmp_path / "blobs")
+    (tmp_path / "file").write_bytes(CONTENT)
+    first = CONTENT[:CHUNK]
+    store.write(name_of(first), first)
+    with pytest.raises(BlobError, match="larger than the cache"):
+        store.put(tmp_path / "file", 2 * CHUNK)
+    assert store.held() == ((name_of(first), CHUNK),)
+
+
+def test_a_disk_that_fails_leaves_no_part_of_a_chunk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(_: int) -> None:
+        raise OSError("no space")
+
+    store = ChunkStore(tmp_path / "blobs")
+    monkeypatch.setattr("subord.runtime.blobs.store.os.fsync", full)
+    with pytest.raises(OSError, match="no space"):
+        store.write(name_of(b"a"), b"a")
+    assert not list((tmp_path / "blobs").iterdir())

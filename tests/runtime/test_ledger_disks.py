@@ -9,6 +9,7 @@ import stat
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -202,6 +203,32 @@ async def test_records_are_accepted_read_and_deleted(tmp_path: Path, nursery: tr
     kept.do(Take(Key(4, 1, 1, 2)))
     await until(lambda: kept.told[2:] == [Taken()], "the keeper told the engine")
     assert (kept.counters.spool_records, kept.counters.spool_bytes) == (0, 0)
+
+
+async def test_records_of_a_request_that_was_cancelled_are_read_too(
+    tmp_path: Path, nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept, may_end, append = Kept(str(tmp_path)), threading.Event(), SqliteSpool.append
+
+    def slow(spool: SqliteSpool, given: tuple[Record, ...]) -> bool:
+        began.set()
+        return may_end.wait(10) and append(spool, given)
+
+    began = threading.Event()
+    monkeypatch.setattr(SqliteSpool, "append", slow)
+    with trio.CancelScope() as scope:
+        nursery.start_soon(kept.keeper.run)
+
+        async def cancel() -> None:
+            await until(began.is_set, "the thread has begun")
+            scope.cancel()
+
+        nursery.start_soon(cancel)
+        await kept.keeper.append(records("a"))
+    assert scope.cancelled_caught
+    may_end.set()
+    await until(lambda: kept.told == [Spooled()], "the keeper told the engine")
+    assert (kept.counters.records_accepted, kept.counters.spool_records) == (1, 1)
 
 
 async def test_a_new_process_continues_with_its_spool(tmp_path: Path, nursery: trio.Nursery) -> None:

@@ -2,13 +2,13 @@
 
 Inputs are calls of services and actions of the engine; outputs are events for it, and files. Hashing and the disk are
 in threads, one at a time and in order, so a chunk is never deleted after it has come again. Invariant: every fetch is
-answered once, unless it is cancelled.
+answered once, unless it is cancelled, and the engine keeps a blob until its last user has released it.
 """
 
 from __future__ import annotations
 
 import logging
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -60,6 +60,8 @@ class BlobKeeper:
         self._work: deque[tuple[Callable[[], Any], Callable[[Any], None]]] = deque()
         self._has_work = trio.Event()
         self._waiting: dict[Name, _Waiting] = {}
+        self._users: Counter[Name] = Counter()
+        """Calls of `put` and `fetch` that need a `release`."""
         self._warned = ""
 
     def part_of(self, tree: Tree) -> Blobs:
@@ -150,15 +152,18 @@ class BlobKeeper:
     # -- for services -------------------------------------------------------------------------------------
 
     async def put(self, path: Path) -> Name:
-        """Keep a file as a blob, until `release`. Raises BlobError. The disk may be over its bound for a moment,
-        before others give way."""
+        """Keep a file as a blob, until `release`, one for each call. Raises BlobError. The disk may be over
+        its bound for a moment, before others give way."""
         found, is_done = list[Put | BlobError](), trio.Event()
 
         def then(put: Put | BlobError) -> None:
             if isinstance(put, Put):
                 waiting = self._waiting.setdefault(put.blob, _Waiting())
                 self.feed(Held(put.chunks, put.blob))
-                put = BlobError(waiting.reason) if waiting.reason else put
+                if waiting.reason:
+                    put = BlobError(waiting.reason)
+                else:
+                    self._users[put.blob] += 1
             found.append(put)
             is_done.set()
 
@@ -179,13 +184,16 @@ class BlobKeeper:
             return BlobError(str(error))
 
     async def fetch(self, blob: Name, source: Position) -> None:
-        """Get a blob, and keep it until `release`. Raises BlobError. A cancelled fetch needs a `release`, too."""
+        """Get a blob, and keep it until `release`, one for each call. Raises BlobError, and needs no `release` then;
+        a cancelled fetch needs one, too."""
         if self._path is None:
             raise BlobError(NO_DIRECTORY)
         waiting = self._waiting.setdefault(blob, _Waiting())
+        self._users[blob] += 1
         self.feed(Fetch(blob, source))
         await waiting.is_over.wait()
         if waiting.reason:
+            self._leave(blob)
             raise BlobError(waiting.reason)
 
     def _fetched(self, action: Fetched) -> None:
@@ -205,9 +213,18 @@ class BlobKeeper:
             raise BlobError(str(error)) from None
 
     def release(self, blob: Name) -> None:
-        """It is needed no more, and may give way."""
-        self._waiting.pop(blob, None)
-        self.feed(Release(blob))
+        """One user needs it no more; without users it may give way."""
+        if self._leave(blob):
+            self._waiting.pop(blob, None)
+            self.feed(Release(blob))
+
+    def _leave(self, blob: Name) -> bool:
+        """Whether it was the last user."""
+        self._users[blob] -= 1
+        if self._users[blob] > 0:
+            return False
+        del self._users[blob]
+        return True
 
     def _wrong(self, action: Wrong) -> None:
         logger.warning("%s has sent a chunk that is not %s", self._address_of(action.peer), action.name.hex())

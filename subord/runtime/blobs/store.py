@@ -59,11 +59,15 @@ class ChunkStore:
 
     def _keep(self, name: Name, chunk: bytes) -> None:
         part = self._path(name).with_suffix(PART)
-        with open(part, "wb", opener=for_the_owner) as file:
-            file.write(chunk)
-            file.flush()
-            os.fsync(file.fileno())
-        part.replace(self._path(name))
+        try:
+            with open(part, "wb", opener=for_the_owner) as file:
+                file.write(chunk)
+                file.flush()
+                os.fsync(file.fileno())
+            part.replace(self._path(name))
+        except OSError:
+            part.unlink(missing_ok=True)
+            raise
 
     def read(self, name: Name) -> bytes | None:
         """A chunk; None: it is not there, or damaged."""
@@ -78,13 +82,25 @@ class ChunkStore:
         self._path(name).unlink(missing_ok=True)
 
     def put(self, path: Path, bytes_max: int) -> Put:
-        """Keep the chunks of a file. Raises BlobError and OSError."""
+        """Keep the chunks of a file, all or none. Raises BlobError and OSError."""
+        new = list[Name]()
+        try:
+            return self._put(path, bytes_max, new)
+        except (BlobError, OSError):
+            for name in new:
+                self.delete(name)
+            raise
+
+    def _put(self, path: Path, bytes_max: int, new: list[Name]) -> Put:
+        """`new`: gets the chunks that were not here before."""
         size, chunks = 0, list[tuple[Name, int]]()
         for chunk in _chunks(path):
             size += len(chunk)
             if size > bytes_max or len(chunks) == CHUNKS_MAX:
                 raise BlobError(f"{path} is larger than the cache of blobs: raise blobs.cache_bytes_max")
             chunks.append((name_of(chunk), len(chunk)))
+            if not self._path(chunks[-1][0]).exists():
+                new.append(chunks[-1][0])
             self._keep(chunks[-1][0], chunk)
         manifest = Manifest(size, tuple(name for name, _ in chunks)).encode()
         blob = name_of(manifest)

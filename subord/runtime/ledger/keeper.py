@@ -89,18 +89,31 @@ class LedgerKeeper:
         spool = await self._open()
         if spool is None:
             return FAILED
+        token = trio.lowlevel.current_trio_token()
+
+        def work() -> bool:
+            """In a thread, which goes on when the request is cancelled; at its end it tells the engine."""
+            is_kept = spool.append(records)
+            if is_kept:
+                with suppress(trio.RunFinishedError):
+                    token.run_sync_soon(self._kept, spool, len(records))
+            return is_kept
+
         try:
-            is_kept = await trio.to_thread.run_sync(spool.append, records, abandon_on_cancel=True)
+            is_kept = await trio.to_thread.run_sync(work, abandon_on_cancel=True)
         except Exception as error:
             self._warn(f"cannot write the spool in {self._directory}: {error}")
             return FAILED
         if not is_kept:
             self._counters.records_refused += len(records)
             return FULL
-        self._counters.records_accepted += len(records)
+        return ""
+
+    def _kept(self, spool: SqliteSpool, count: int) -> None:
+        """Records are on the disk."""
+        self._counters.records_accepted += count
         self._show(spool)
         self.feed(Spooled())
-        return ""
 
     async def _open(self) -> SqliteSpool | None:
         """The spool; None: it cannot be opened, which was logged."""
