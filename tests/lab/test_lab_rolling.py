@@ -35,6 +35,7 @@ NODES = 20
 OLD = [position for position in range(1, NODES + 1) if position % 4 in (1, 2)]
 SETTLED_S_MAX = 30.0
 COMPUTED = {p: numbering("complete", 2).computed_leader(p) for p in range(1, NODES + 1)}
+PINS = 'subord_table_entries{table="pins"}'
 READ = "import sys, urllib.request as r; print(r.urlopen(sys.argv[1], timeout=10).read().decode())"
 
 
@@ -218,7 +219,7 @@ def test_downgraded_nodes_are_refused_and_named_until_they_are_forgotten() -> No
     with Lab(nodes=7, fanout=2, timing="lab", previous=WHEEL) as lab:
         lab.start_all()
         settle(lab)
-        lab.wait(lambda _: len(members(lab, 1)) == 7 and not unbound(lab), SETTLED_S_MAX)
+        lab.wait(lambda _: all(gauge(lab, PINS, position) == 7 for position in lab.positions), SETTLED_S_MAX)
         downgrade(lab, {4: signal.SIGTERM, 5: signal.SIGKILL})
         words = "a key is pinned to this address"
         lab.wait(lambda _: is_named(lab, 4, words) and is_named(lab, 5, words), SETTLED_S_MAX)
