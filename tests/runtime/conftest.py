@@ -10,7 +10,7 @@ import pytest
 
 @pytest.fixture
 def warnings() -> Iterator[list[str]]:
-    """The messages that the logger of the daemon received."""
+    """The messages that the logger of the daemon received, at its default level, whatever a test before has set."""
     messages: list[str] = []
 
     class Handler(logging.Handler):
@@ -19,6 +19,9 @@ def warnings() -> Iterator[list[str]]:
 
     handler = Handler()
     logger = logging.getLogger("subord")
+    before = logger.level
+    logger.setLevel(logging.NOTSET)
     logger.addHandler(handler)
     yield messages
+    logger.setLevel(before)
     logger.removeHandler(handler)
