@@ -36,6 +36,18 @@ def test_exits_are_heard_before_a_start():
         assert zygotes.exits == {"10.0.0.1": 0}
 
 
+def test_an_exit_that_an_answer_has_brought_already_is_not_waited_for():
+    """Both were readable in one turn of the loop: the controller would answer nothing until the next exit."""
+    ours, zygote = socket.socketpair()
+    with ours, zygote:
+        ours.settimeout(1)
+        zygotes = zygotes_with(present=ours)
+        zygote.sendall(encode({"exited": "10.0.0.1", "pid": 7, "code": 0}) + encode({"done": {"10.0.0.2": 8}}))
+        zygotes.signal("10.0.0.2", 9)
+        zygotes.receive(zygotes.lines["present"])
+        assert zygotes.exits == {"10.0.0.1": 0}
+
+
 def test_each_release_is_asked_for_its_own():
     present, new = socket.socketpair()
     previous, old = socket.socketpair()

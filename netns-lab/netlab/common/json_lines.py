@@ -61,11 +61,15 @@ class Lines:
             yield from self.receive()
 
     def ask(self, message: Message) -> Message | None:
-        """The answer to this message; None when the other end is gone."""
+        """The answer to this message; None when the other end is gone (`ended`), or silent for the time of the
+        stream."""
         try:
             self.send(message)
             return next(iter(self), None)
+        except TimeoutError:
+            return None
         except OSError:
+            self.ended = True
             return None
 
     def close(self) -> None:

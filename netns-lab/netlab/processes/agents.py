@@ -64,7 +64,9 @@ class Agents:
         self._directory.agent_socket(agent.position).unlink()
 
     def start(self, agent: Agent) -> None:
-        """A connection waits."""
+        """A connection waits. The node may have lost its agent in the same turn of the loop."""
+        if agent.address not in self._of:
+            return
         self._selector.unregister(agent.listener)
         if agent.starts >= STARTS_MAX:
             return

@@ -61,7 +61,8 @@ class Client:
         """The answer. Raises LabError with the controller's sentence."""
         answer = self._lines.ask({"do": do, **fields})
         if answer is None:
-            raise LabError(f"The lab {self.directory.path.name} ended before it answered.")
+            what = "ended before it answered" if self._lines.ended else f"did not answer within {ANSWER_S_MAX:g} s"
+            raise LabError(f"The lab {self.directory.path.name} {what}; its lab.log may say why.")
         if "error" in answer:
             raise LabError(answer["error"])
         return answer["ok"]

@@ -81,15 +81,15 @@ class Zygotes:
         self._ask(PRESENT, {"agent_of": address, "signal": 0})
 
     def receive(self, each: Lines) -> None:
-        """The exits that one of `lines` tells of."""
-        for message in each.receive():
-            self._note(message)
+        """The exits that one of `lines` tells of by now. It does not wait: an answer may have brought them already."""
+        while not each.ended and select.select([each], [], [], 0)[0]:
+            for message in each.receive():
+                self._note(message)
 
     def receive_exits(self) -> None:
         """A client that has read of an exit in the event log may start the node again; then it is known here, too."""
         for each in self.lines.values():
-            while select.select([each], [], [], 0)[0] and not each.ended:
-                self.receive(each)
+            self.receive(each)
 
     def _ask(self, release: Release, request: Message) -> Message:
         lines = self.lines[release]
