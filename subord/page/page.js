@@ -7,7 +7,7 @@ import { Events } from "./events.js";
 import { Forest } from "./forest.js";
 import { Header } from "./header.js";
 import { NodePanel } from "./node.js";
-import { Orders } from "./orders.js";
+import { orders } from "./orders.js";
 import { Overview } from "./overview.js";
 import { Problems } from "./problems.js";
 import { Sparkline } from "./sparkline.js";
@@ -61,7 +61,6 @@ const header = new Header({
   },
 });
 const problems = new Problems({ goTo, pick: (addresses, words) => seek("", [], { addresses, words }) });
-const orders = new Orders();
 const events = new Events({ goTo, isWithin: (key, branch) => view.forest?.isWithin(key, branch) ?? false });
 const sparkline = new Sparkline(part("hour"), part("hour-text"), part("hour-most"));
 const watch = new Watch({
@@ -268,7 +267,7 @@ function begin() {
   view.named = namedInTheAddress();
   watch.start();
   problems.start();
-  orders.start();
+  orders.plan(0);
   nameCluster();
   setInterval(tick, TICK_MS);
   tick();

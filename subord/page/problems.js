@@ -2,9 +2,9 @@
 //
 // All nodes are asked along the tree, so the page asks rarely, and never while the list is not visible.
 
-import { ask, backoffS } from "./api.js";
 import { count, duration, element, setText } from "./dom.js";
 import { inShort } from "./fold.js";
+import { Poller } from "./poll.js";
 
 const POLL_MS = 30_000;
 const AFTER_CHANGE_MS = 2_000; // what moves now is no problem in a moment
@@ -15,12 +15,6 @@ export class Problems {
   // `goTo(key)` shows a node; `pick(addresses, words)` shows several.
   constructor({ goTo, pick }) {
     Object.assign(this, { goTo, pick });
-    this.visible = true;
-    this.dueAt = Infinity;
-    this.timer = null;
-    this.asking = false;
-    this.askedAt = -Infinity;
-    this.failures = 0;
     this.found = [];
     const part = (name) => document.getElementById(name);
     Object.assign(this, { place: part("problems"), summary: part("problems-summary"), list: part("problem-list") });
@@ -30,49 +24,26 @@ export class Problems {
       if (line?.addresses.length === 1) this.goTo(line.addresses[0]);
       else if (line) this.pick(line.addresses, line.text);
     });
-    document.addEventListener("visibilitychange", () => this._plan(0));
+    this.poller = new Poller({
+      path: "v1/errors",
+      pollMs: () => POLL_MS,
+      restMs: REST_MS,
+      take: (found) => this._take(found),
+      fail: (error) => this._fail(error),
+    });
   }
 
   start() {
-    this._plan(0);
+    this.poller.plan(0);
   }
 
   show(visible) {
-    this.visible = visible;
     this.place.hidden = !visible;
-    if (visible) this._plan(0);
+    this.poller.show(visible);
   }
 
   changed() {
-    this._plan(AFTER_CHANGE_MS);
-  }
-
-  _plan(ms) {
-    const now = performance.now();
-    const at = Math.max(now + ms, this.askedAt + REST_MS);
-    if (document.hidden || !this.visible) {
-      clearTimeout(this.timer);
-      this.dueAt = Infinity;
-    } else if (at < this.dueAt) {
-      this.dueAt = at;
-      clearTimeout(this.timer);
-      if (!this.asking) this.timer = setTimeout(() => this._ask(), at - now);
-    }
-  }
-
-  async _ask() {
-    this.asking = true;
-    this.dueAt = Infinity;
-    const { document: found, error } = await ask("v1/errors");
-    this.askedAt = performance.now();
-    this.asking = false;
-    const broken = error ?? (Array.isArray(found?.problems) ? null : "the answer is no list");
-    this.failures = broken ? this.failures + 1 : 0;
-    if (broken) this._fail(broken);
-    else this._draw(found);
-    const next = this.dueAt; // there may have been a change in the meantime
-    this.dueAt = Infinity;
-    this._plan(Math.min(next - performance.now(), broken ? backoffS(this.failures) * 1000 : POLL_MS));
+    this.poller.plan(AFTER_CHANGE_MS);
   }
 
   _fail(error) {
@@ -82,7 +53,8 @@ export class Problems {
     if (!this.found.length) setText(this.summary, "");
   }
 
-  _draw(found) {
+  _take(found) {
+    if (!Array.isArray(found?.problems)) return "the answer is no list";
     this.found = linesOf(found);
     const { length } = this.found;
     const more = found.more ?? 0;
@@ -95,12 +67,13 @@ export class Problems {
     if (more) lines.push(element("li", { class: "quiet" }, `and ${more} more, for which there was no room`));
     // Only a difference is drawn, so that the focus stays.
     const hash = JSON.stringify([this.found, more]);
-    if (hash === this.hash) return;
+    if (hash === this.hash) return null;
     this.hash = hash;
     const { activeElement } = document;
     const focused = this.list.contains(activeElement) ? activeElement.dataset.problem : null;
     this.list.replaceChildren(...lines);
     if (focused !== null) (this.list.querySelector(`[data-problem="${focused}"]`) ?? this.list).focus();
+    return null;
   }
 }
 

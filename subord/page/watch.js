@@ -2,9 +2,10 @@
 //
 // The slower the answers, the longer the intervals. There is never more than one request for the tree at a time.
 
-import { isTree } from "./forest.js";
-import { ask, backoffS, Stream } from "./api.js";
+import { Stream } from "./api.js";
 import { duration } from "./dom.js";
+import { isTree } from "./forest.js";
+import { Poller } from "./poll.js";
 
 const AFTER_EVENT_MS = 300; // events that come together cause one request
 const POLL_MS_MIN = 10_000;
@@ -19,25 +20,25 @@ export class Watch {
     this.onTree = onTree;
     this.onState = onState;
     this.onChange = onChange;
-    this.looking = false;
-    this.dueAt = Infinity;
-    this.timer = null;
-    this.tookMs = 0; // duration of the last request, which ended at `lookedAt`
-    this.lookedAt = 0;
-    this.failures = 0;
     this.error = null;
     this.seenAt = null;
     this.streaming = null; // unknown
+    this.poller = new Poller({
+      path: "v1/tree?form=rows",
+      pollMs: (tookMs) => Math.min(POLL_MS_MAX, Math.max(POLL_MS_MIN, POLL_FACTOR * tookMs)),
+      take: (tree, at) => this._take(tree, at),
+      fail: (error) => this._set(error),
+    });
     this.stream = new Stream("v1/events", {
       onChange: (change) => this._onChange(change),
       onNote,
       onMissed: () => {
         onMissed();
-        this._lookIn(AFTER_EVENT_MS);
+        this.poller.plan(AFTER_EVENT_MS);
       },
       onState: (open) => {
         // If the stream broke, the daemon may have been away, and the tree may have changed.
-        if (this.streaming === !open) this._lookIn(AFTER_EVENT_MS);
+        if (this.streaming === !open) this.poller.plan(AFTER_EVENT_MS);
         this.streaming = open;
         onState();
       },
@@ -46,7 +47,7 @@ export class Watch {
 
   start() {
     document.addEventListener("visibilitychange", () => this._onVisibility());
-    addEventListener("online", () => this._lookIn(0));
+    addEventListener("online", () => this.poller.plan(0));
     this._onVisibility();
   }
 
@@ -55,57 +56,29 @@ export class Watch {
     if (document.hidden) {
       this.stream.close();
       this.streaming = null;
-      clearTimeout(this.timer);
-      this.dueAt = Infinity;
     } else {
       this.stream.open();
-      this._lookIn(0);
+      this.poller.plan(0);
     }
   }
 
   _onChange(change) {
     if (!this.onChange(change)) return;
-    const restMs = this.lookedAt + EVENT_FACTOR * this.tookMs - performance.now();
-    this._lookIn(Math.max(AFTER_EVENT_MS, restMs));
+    const { askedAt, tookMs } = this.poller;
+    this.poller.plan(Math.max(AFTER_EVENT_MS, askedAt + EVENT_FACTOR * tookMs - performance.now()));
   }
 
-  // In `ms`, or sooner if that is planned already.
-  _lookIn(ms) {
-    const at = performance.now() + ms;
-    if (at >= this.dueAt) return;
-    this.dueAt = at;
-    clearTimeout(this.timer);
-    if (!this.looking) this.timer = setTimeout(() => this._look(), ms);
-  }
-
-  async _look() {
-    this.looking = true;
-    this.dueAt = Infinity;
-    const began = performance.now();
-    const tree = await ask("v1/tree?form=rows");
-    const at = Date.now();
-    this.lookedAt = performance.now();
-    this.tookMs = this.lookedAt - began;
-    this.error = tree.error ?? this._show(tree.document, at);
-    this.failures = this.error ? this.failures + 1 : 0;
-    this.looking = false;
-    this.onState();
-    const next = this.dueAt; // an event may have come in the meantime
-    this.dueAt = Infinity;
-    if (document.hidden) return;
-    if (next < Infinity && !this.error) this._lookIn(Math.max(0, next - performance.now()));
-    else this._lookIn(this.error ? backoffS(this.failures) * 1000 : this._pollMs());
-  }
-
-  _pollMs() {
-    return Math.min(POLL_MS_MAX, Math.max(POLL_MS_MIN, POLL_FACTOR * this.tookMs));
-  }
-
-  _show(tree, at) {
+  _take(tree, at) {
     if (!isTree(tree)) return "the answer is no tree";
     this.seenAt = at;
     this.onTree(tree, at);
+    this._set(null);
     return null;
+  }
+
+  _set(error) {
+    this.error = error;
+    this.onState();
   }
 
   // The time to which ages are counted, in ms: without a connection, that of the last tree.

@@ -89,7 +89,7 @@ class Play:
         if checked:
             self.world.watcher = Checkers(self.settings)
         self.say = say
-        self.on_order: Callable[[definition.Order | definition.Answered], None] = _refuse
+        self.on_order: Callable[[definition.Order | definition.Answered], None] | None = None
         """Does the steps of orders; services/scripted.py sets it."""
         self._chance = Random(f"{script.seed}/play")
         self._watch = tight.Watch(self.world)
@@ -173,9 +173,13 @@ class Play:
             case definition.Expect():
                 self._expect(step)
             case definition.Order() | definition.Answered():
-                self.on_order(step)
+                self._order(step)
             case _:
                 self._do_lasting(step)
+
+    def _order(self, step: definition.Order | definition.Answered) -> None:
+        assert self.on_order is not None, "attached when the scenario was read"
+        self.on_order(step)
 
     def _do_lasting(self, step: Lasting) -> None:  # noqa: PLR0912 - one branch per step
         world = self.world
@@ -438,10 +442,6 @@ class Play:
         while any(node.phase is Phase.LEAVING for node in world.nodes.values()):
             world.run(LEAVING_S)
         world.run(2 * LEAVING_S)  # the last delayed starts have happened
-
-
-def _refuse(step: Step) -> None:
-    raise NotImplementedError(f"{step}: nothing is carried in this play; see subord/sim/services/scripted.py")
 
 
 def _shown(step: Step) -> str:

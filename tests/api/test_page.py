@@ -52,7 +52,7 @@ def test_the_page_stands_at_the_web_address_and_only_there() -> None:
 
 def test_all_files_together_are_small() -> None:
     """In bytes. The files are sent anew to every reader, by daemons on busy machines."""
-    assert sum(len(text.encode()) for text in TEXTS.values()) < 107_000
+    assert sum(len(text.encode()) for text in TEXTS.values()) < 106_000
 
 
 def test_every_address_is_relative_and_served() -> None:

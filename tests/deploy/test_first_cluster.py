@@ -17,7 +17,7 @@ from machine_room import ADMIN, furnish, typed, wire
 pytestmark = pytest.mark.lab
 PAGE = Path(__file__).parents[2] / "docs" / "first-cluster.md"
 ADDRESSES = ("10.0.0.1", "10.0.0.2", "10.0.0.3")
-COMMANDS_MAX = 54
+COMMANDS_MAX = 48
 """Ten minutes allow only few commands."""
 
 

@@ -81,7 +81,7 @@ class Zygotes:
         self._ask(PRESENT, {"agent_of": address, "signal": 0})
 
     def receive(self, each: Lines) -> None:
-        """The exits that one of `lines` tells of by now. It does not wait: an answer may have brought them already."""
+        """The exits that one of `lines` tells of by now. It does not wait: an answer may have brought them."""
         while not each.ended and select.select([each], [], [], 0)[0]:
             for message in each.receive():
                 self._note(message)

@@ -162,9 +162,13 @@ class ReportSide:
                 f"{position}: {coverage.told} told and {missing} missing of {coverage.asked}, {living} in the roster"
             )
             raise Violation("C7", world.now, text)
-        # A living node that the roster has as missing counts beside it for as long as the tree needs to see it.
-        is_stale = any(claim.change.missing and each in world.nodes for each, (_, claim) in node.roster.rows.items())
-        is_odd = bool(coverage.unlisted) and not is_stale
+        # A host with an empty disk and a clock behind lives an earlier life than the row of the former host, which
+        # stands until the tree forgets it. The leader of the new one counts it; the roster does not list it there.
+        is_behind = any(
+            each in world.nodes and claim.change.incarnation > world.nodes[each].context.incarnation
+            for each, (_, claim) in node.roster.rows.items()
+        )
+        is_odd = bool(coverage.unlisted) and not is_behind
         since = self._unlisted_since.setdefault((position, name), world.now) if is_odd else world.now
         if not is_odd:
             self._unlisted_since.pop((position, name), None)

@@ -1,8 +1,8 @@
 """Names of chunks and blobs, and the manifest that lists the chunks of a blob.
 
 A chunk is named by its hash (BLAKE2b, 32 bytes). The manifest of a blob is a chunk as well: the size of the blob and
-the names of its chunks in order. The name of the manifest is the name of the blob, so everything that comes can be
-checked against a name that the receiver already has, whoever sent it.
+the names of its chunks in order. The name of the manifest is the name of the blob. Each chunk that arrives is checked
+against a name that the receiver already has, so the sender need not be trusted.
 """
 
 from __future__ import annotations
