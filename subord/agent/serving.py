@@ -60,9 +60,17 @@ class Server:
     """The agent of one node, for as long as its process lives."""
 
     def __init__(
-        self, judge: Judge, journal: Journal, act_of: Callable[[str], Act], users: Collection[int], idle_s: float
+        self,
+        judge: Judge,
+        journal: Journal,
+        act_of: Callable[[str], Act],
+        users: Collection[int],
+        idle_s: float,
+        *,
+        node: str = "",
     ) -> None:
-        """`users`: uids that may give orders. `idle_s`: `run` ends after so long without work; inf: it does not."""
+        """`users`: uids that may give orders. `idle_s`: `run` ends after so long without work; inf: it does not.
+        `node`: the address of this node."""
         self.refused: Counter[str] = Counter()
         """Orders by cause, since the start."""
         self._judge = judge
@@ -70,6 +78,7 @@ class Server:
         self._act_of = act_of
         self._users = users
         self._idle_s = idle_s
+        self._node = node
         self._disk = trio.Lock()
         self._running: dict[Tag, _Running] = {}
         self._connections = 0
@@ -194,7 +203,10 @@ class Server:
         words = "order %(service)s of %(principal)s as %(user)s accepted: tag %(tag)s"
         logger.info(words, _fields(order, judged))
         left_s = min(judged.run_ms, judged.expires_ms - self._judge.now_ms) / 1000
-        outcome = await self._acted(order, Context(judged.user, judged.principal, order.tag, max(0.0, left_s)))
+        context = Context(
+            judged.user, judged.principal, order.tag, max(0.0, left_s), self._node, self._journal.directory
+        )
+        outcome = await self._acted(order, context)
         try:
             async with self._disk:
                 await trio.to_thread.run_sync(self._journal.end, order.tag, outcome)

@@ -16,12 +16,14 @@ from subord import services
 
 class Context(NamedTuple):
     """`user`: as which the service must act, as the operator has signed and the policy allows. `left_s`: the time
-    that is left."""
+    that is left. `node`: the address of this node. `directory`: where the agent keeps its files."""
 
     user: str
     principal: str
     tag: bytes
     left_s: float
+    node: str = ""
+    directory: str = "."
 
 
 Act = Callable[[bytes, Context], Awaitable[bytes]]

@@ -1,0 +1,165 @@
+"""Runs the command of an order on this node, once, as the user that the operator has signed.
+
+Input is a payload (task.py) and the context of the order; output is a result (outcome.py). The command gets a session
+of its own. Invariant: when `act` ends before the command, because its time is over or the order is cancelled, no
+process of the session is left (session.py).
+"""
+
+from __future__ import annotations
+
+import errno
+import logging
+import shlex
+import subprocess
+from contextlib import suppress
+from typing import Final
+
+import trio
+
+from subord.client.text import printable
+from subord.services.acting import Context
+from subord.services.exec import kept, outcome, session
+from subord.services.exec.account import ROOT_DIRECTORY, Account, account_of, directory, environment, options
+from subord.services.exec.kept import Sink
+from subord.services.exec.outcome import Ended, Piece
+from subord.services.exec.reading import Output
+from subord.services.exec.task import PIECE_BYTES_MAX, Fetch, Run, decode
+
+logger = logging.getLogger("subord")
+
+DRAIN_S: Final = 0.5
+"""For output of processes that the command has left in the background, after its end."""
+WORDS_CHARS_LOGGED: Final = 200
+
+
+async def act(payload: bytes, context: Context) -> bytes:
+    """The result of this node."""
+    task, account = decode(payload), account_of(context.user)
+    if task is None:
+        return outcome.encode(Ended(outcome.OTHER_RELEASE))
+    if account is None:
+        return outcome.encode(Ended(outcome.NO_USER, detail=context.user))
+    if isinstance(task, Fetch):
+        return outcome.encode(await _fetched(task, account, context))
+    _log(task, context, "tries" if task.is_trial else "runs")
+    ended = await _trial(task, account, context) if task.is_trial else await _run(task, account, context)
+    _log(task, context, f"ended, {ended.how} ({ended.code}):")
+    return outcome.encode(ended)
+
+
+async def _fetched(task: Fetch, account: Account, context: Context) -> Ended | Piece:
+    found = await trio.to_thread.run_sync(
+        kept.piece, context.directory, task.of, account.uid, task.stream, task.offset, PIECE_BYTES_MAX
+    )
+    return Ended(outcome.NOT_KEPT) if found is None else Piece(*found)
+
+
+def _log(task: Run, context: Context, what: str) -> None:
+    """A line of the audit."""
+    words = printable(shlex.join(each.decode("utf-8", "replace") for each in task.words))
+    if len(words) > WORDS_CHARS_LOGGED:
+        words = f"{words[:WORDS_CHARS_LOGGED]}... ({len(words)} characters)"
+    fields = {"principal": context.principal, "user": context.user, "tag": context.tag.hex(), "words": words}
+    logger.info(f"exec of %(principal)s as %(user)s {what} %(words)s (tag %(tag)s)", fields)
+
+
+# -- the command ------------------------------------------------------------------------------------------------
+
+
+async def _run(task: Run, account: Account, context: Context) -> Ended:
+    try:
+        process = await _started(task, account, context)
+    except OSError as error:
+        return _not_started(error)
+    sinks = (Sink(context.directory, context.tag, account.uid, stream) for stream in (1, 2))
+    output = Output(*sinks, task.output_bytes, keeps_all=task.keeps_all)
+    try:
+        is_over = await _ended(process, task, output)
+        how, number = outcome.signal_of(process.returncode or 0) if is_over else (outcome.TIMED_OUT, 0)
+        parts = output.parts()
+        return Ended(how, number, *parts, is_kept=output.is_kept)
+    finally:
+        await trio.to_thread.run_sync(output.close)
+
+
+async def _ended(process: trio.Process, task: Run, output: Output) -> bool:
+    """Serve the command until it ends; False: its time was over, and it was ended."""
+    assert process.stdout is not None
+    assert process.stderr is not None
+    is_over = False
+    try:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(output.read, process.stdout, 0)
+            nursery.start_soon(output.read, process.stderr, 1)
+            if process.stdin is not None:
+                nursery.start_soon(_feed, process.stdin, task.stdin)
+            with trio.move_on_after(task.time_ms / 1000):
+                await process.wait()
+                is_over = True
+            if not is_over:
+                await session.end(process.pid)
+                await process.wait()
+            nursery.cancel_scope.deadline = trio.current_time() + DRAIN_S
+    finally:
+        if process.returncode is None:
+            await session.end(process.pid)
+            with trio.CancelScope(shield=True), trio.move_on_after(session.KILL_S_MAX):
+                await process.wait()
+    return is_over
+
+
+async def _feed(pipe: trio.abc.SendStream, data: bytes) -> None:
+    """A command need not read its input."""
+    async with pipe:
+        with suppress(trio.BrokenResourceError, trio.ClosedResourceError):
+            await pipe.send_all(data)
+
+
+async def _started(task: Run, account: Account, context: Context) -> trio.Process:
+    """Raises OSError."""
+    place = directory(account, task)
+    try:
+        return await _open(task, account, context, place)
+    except PermissionError as error:
+        if task.directory or error.filename != place or place == ROOT_DIRECTORY:
+            raise
+    return await _open(task, account, context, ROOT_DIRECTORY)
+
+
+async def _open(task: Run, account: Account, context: Context, place: str) -> trio.Process:
+    return await trio.lowlevel.open_process(
+        list(task.words),
+        stdin=subprocess.PIPE if task.stdin else subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        cwd=place,
+        env=environment(account, task, context),
+        **options(account),
+    )
+
+
+def _not_started(error: OSError) -> Ended:
+    """`subprocess` names the directory in errors from before the program was looked for."""
+    detail = (error.strerror or str(error))[: outcome.DETAIL_CHARS_MAX]
+    if not isinstance(error.filename, bytes):
+        how = outcome.NOT_PERMITTED if error.errno == errno.EPERM else outcome.NO_DIRECTORY
+    elif error.errno in (errno.ENOENT, errno.ENOTDIR):
+        how = outcome.NOT_FOUND
+    elif error.errno in (errno.EACCES, errno.ENOEXEC, errno.EISDIR):
+        how = outcome.NOT_EXECUTABLE
+    else:
+        how = outcome.NOT_STARTED
+    return Ended(how, detail=detail)
+
+
+async def _trial(task: Run, account: Account, context: Context) -> Ended:
+    """Whether the command would be found, without running anything of it."""
+    import shutil
+
+    path = environment(account, task, context)[b"PATH"]
+    place = directory(account, task)
+    found = await trio.to_thread.run_sync(lambda: shutil.which(task.words[0], path=path))
+    if found is None and b"/" not in task.words[0]:
+        return Ended(outcome.NOT_FOUND)
+    is_there = await trio.Path(place).is_dir()
+    return Ended(outcome.TRIAL) if is_there else Ended(outcome.NO_DIRECTORY, detail=place[: outcome.DETAIL_CHARS_MAX])
