@@ -208,6 +208,7 @@ class FakeOrders:
     async def order(
         self, service: str, payload: bytes, targets: Ranges | None, left_s: float, **given: Any
     ) -> Answer:
+        given.pop("progress", None)
         self.given.append((service, targets, left_s))
         self.signed.append(given)
         world = self._node.world

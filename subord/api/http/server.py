@@ -88,7 +88,7 @@ class Call(NamedTuple):
     is_owner: bool
 
 
-Orders = Mapping[str, Callable[[Call], Awaitable[Response]]]
+Orders = Mapping[str, Callable[[Call], Awaitable[Response | EventStream]]]
 """Handlers of such requests by exact path."""
 
 

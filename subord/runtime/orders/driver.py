@@ -84,9 +84,10 @@ class Carrier(Protocol):
 
 
 class _Waiting:
-    """A command that waits for an answer."""
+    """A command that waits for an answer, or takes what is known so far."""
 
-    def __init__(self) -> None:
+    def __init__(self, progress: Callable[[Answer], None] | None) -> None:
+        self.progress = progress
         self.answer: Answer | None = None
         self.is_over = trio.Event()
 
@@ -261,14 +262,15 @@ class OrderDriver:
         tag: Tag = b"",
         authority: bytes = b"",
         receipts: bool = False,
+        progress: Callable[[Answer], None] | None = None,
     ) -> Answer:
         """Give an order and return its answer, within `left_s`. `targets` None: all members. `tag`: of an order that
-        an operator has signed; while it is out it is `busy`."""
+        an operator has signed; while it is out it is `busy`. `progress` must not block."""
         tag = tag or token_bytes(bounds.TAG_BYTES)
         if tag in self._waiting:
             missing = () if targets is None else ((BUSY, targets),)
             return Answer(targets=targets or NONE, missing=missing, is_resolved=targets is not None)
-        waiting = self._waiting[tag] = _Waiting()
+        waiting = self._waiting[tag] = _Waiting(progress)
         issuer = self._node.context.position
         try:
             order = order_of(tag, service, payload, targets, issuer, authority=authority, receipts=receipts)
@@ -287,6 +289,8 @@ class OrderDriver:
             if isinstance(action, Finished):
                 self._count(action.answer)
                 waiting.is_over.set()
+            elif waiting.progress is not None:
+                waiting.progress(action.answer)
 
     def _count(self, answer: Answer) -> None:
         """Causes of other nodes may be any words."""

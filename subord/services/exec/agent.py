@@ -27,6 +27,8 @@ from subord.services.exec.task import PIECE_BYTES_MAX, Fetch, Run, decode
 
 logger = logging.getLogger("subord")
 
+LEASED: Final = True
+"""No command runs longer than the one that ordered it waits."""
 DRAIN_S: Final = 0.5
 """For output of processes that the command has left in the background, after its end."""
 WORDS_CHARS_LOGGED: Final = 200
