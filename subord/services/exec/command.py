@@ -6,7 +6,7 @@ import argparse
 
 from subord.client import exit_codes
 from subord.client.errors import CommandError
-from subord.client.options import TIMEOUT_S, add_json, add_names, add_socket, number
+from subord.client.options import TIMEOUT_S, add_names, add_socket, number
 from subord.client.orders.signing import add_key_option
 from subord.services.exec.targets import NOTHING, add_targets, batch
 
@@ -62,7 +62,7 @@ def _add_output(parser: argparse.ArgumentParser) -> None:
     found.add_argument("-b", "--gather", action="store_true", help="at the end, equal output of many nodes once")
     found.add_argument("-q", "--quiet", action="store_true", help="no line about nodes when all went well")
     found.add_argument("-S", "--max-code", action="store_true", help="the highest exit code of the nodes is the own one")
-    add_json(found)
+    found.add_argument("--json", action="store_true", help="print a JSON object for each node, and one for all")
     text = "print the whole output that NODE has kept of an earlier order"
     found.add_argument("--fetch", metavar=("TAG", "NODE"), nargs=2, help=text)
 

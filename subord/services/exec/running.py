@@ -20,6 +20,7 @@ from subord.client.daemon import Document
 from subord.client.errors import CommandError, to_stderr
 from subord.client.folding import folded, in_short
 from subord.client.naming import names_for
+from subord.client.text import count
 from subord.core.carriage.engine.bounds import PAYLOAD_BYTES_MAX, TAG_BYTES
 from subord.services.asking import coverage_line
 from subord.services.exec.giving import Told, give, payload_of
@@ -121,12 +122,13 @@ class _Run:
             to_stderr(f"subord: {line}")
         unshown = covered["unshown"] + self._unread
         if unshown:
-            to_stderr(f"subord: the results of {unshown} nodes are not shown: too many different ones; ask fewer nodes")
+            what = "too many different ones, or of another release; ask fewer nodes"
+            to_stderr(f"subord: the results of {count(unshown, 'node')} are not shown: {what}")
         if self._not_begun:
             to_stderr(f"subord: not begun after the failure: {in_short(self._not_begun)}")
         for each in covered["missing"]:
             each["nodes"] = folded(self._names.get(one, one) for one in each["addresses"])
-        words = "{told} of {asked} would run it" if self._arguments.dry_run else "{told} of {asked} ended in {oldest}"
+        words = "{told} of {asked} answered the dry run" if self._arguments.dry_run else "{told} of {asked} ended in {oldest}"
         to_stderr(coverage_line(covered, words))
 
 

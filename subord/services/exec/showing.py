@@ -8,11 +8,12 @@ a terminal without control characters.
 from __future__ import annotations
 
 import base64
-import json
 import sys
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Final, Protocol, TextIO
+from collections.abc import Iterable, Iterator
+from typing import Final, Protocol, TextIO
+
+import msgspec
 
 from subord import SCHEMA_VERSION
 from subord.client.errors import to_stderr
@@ -22,7 +23,6 @@ from subord.services.exec.outcome import EXITED, KILLED, SENTENCES, Ended, Part
 
 RULE: Final = "-" * 15
 """As of ClusterShell."""
-Named = Callable[[str], str]
 
 
 class View(Protocol):
@@ -71,34 +71,58 @@ class Folded:
             to_stderr(_cut_line(folded(names), ended.cut, tag, ended))
 
 
+class NodeLine(msgspec.Struct, frozen=True, kw_only=True):
+    """How the command ended on a node. `ended`: a word such as `exited`, `killed`, `timed out`; `signal`: of `killed`.
+    `output`, `errors`: what it wrote to standard output and standard error, without `cut_bytes` in the middle; what
+    is no UTF-8 also in Base64. `kept`: the node keeps all of it for a while. `tag`: of the order."""
+
+    schema_version: int = SCHEMA_VERSION
+    node: str
+    ended: str
+    exit_code: int
+    signal: int | None
+    output: str
+    output_base64: str | None
+    errors: str
+    errors_base64: str | None
+    cut_bytes: int
+    kept: bool
+    detail: str
+    tag: str
+
+
 class JsonLines:
     """One object for each node."""
 
     def add(self, ended: Ended, names: list[str], tag: str) -> None:
-        common = {
-            "ended": ended.how,
-            "exit_code": ended.code,
-            "signal": ended.number if ended.how == KILLED else None,
-            **_text("output", ended.output),
-            **_text("errors", ended.errors),
-            "cut_bytes": ended.cut,
-            "kept": ended.is_kept,
-            "detail": ended.detail,
-            "tag": tag,
-        }
+        (output, output_base64), (errors, errors_base64) = _text(ended.output), _text(ended.errors)
+        line = NodeLine(
+            node="",
+            ended=ended.how,
+            exit_code=ended.code,
+            signal=ended.number if ended.how == KILLED else None,
+            output=output,
+            output_base64=output_base64,
+            errors=errors,
+            errors_base64=errors_base64,
+            cut_bytes=ended.cut,
+            kept=ended.is_kept,
+            detail=ended.detail,
+            tag=tag,
+        )
         for name in sorted(names, key=in_order):
-            print(json.dumps({"schema_version": SCHEMA_VERSION, "node": name, **common}), flush=True)
+            print(msgspec.json.encode(msgspec.structs.replace(line, node=name)).decode(), flush=True)
 
     def close(self) -> None: ...
 
 
-def _text(name: str, part: Part) -> dict[str, Any]:
+def _text(part: Part) -> tuple[str, str | None]:
     """As text; what is no UTF-8 also in Base64."""
     data = part.head + part.tail
     try:
-        return {name: data.decode(), f"{name}_base64": None}
+        return data.decode(), None
     except UnicodeDecodeError:
-        return {name: data.decode("utf-8", "replace"), f"{name}_base64": base64.b64encode(data).decode("ascii")}
+        return data.decode("utf-8", "replace"), base64.b64encode(data).decode("ascii")
 
 
 # -- text ---------------------------------------------------------------------------------------------------

@@ -58,6 +58,10 @@ def targets_of(arguments: argparse.Namespace) -> Targets:
     if not (named or arguments.below or arguments.all or arguments.exclude):
         raise CommandError(f"{NO_TARGET}; {NOTHING}", exit_codes.USAGE)
     is_all = arguments.all or not (named or arguments.below)
+    if is_all and not arguments.exclude and arguments.batch is None:
+        return Targets(_places_in(asked(arguments, "/v1/members")["members"]), True)
+    if arguments.state:
+        _known(arguments, "/v1/members")
     found = _members(arguments) if is_all else []
     found += [each for words in named for each in _places(arguments, words)]
     found += [each for top in arguments.below for each in _branch(arguments, top)]
@@ -65,7 +69,7 @@ def targets_of(arguments: argparse.Namespace) -> Targets:
     unique = {each["position"]: each for each in found if each["position"] not in excepted}
     if not unique:
         raise CommandError(f"no node is left of those that were named; {NOTHING}", exit_codes.NO_SUCH_NODE)
-    return Targets([unique[each] for each in sorted(unique)], is_all and not arguments.exclude)
+    return Targets([unique[each] for each in sorted(unique)], False)
 
 
 def waves(targets: Targets, batch: int | float | None) -> list[Targets]:
@@ -94,15 +98,25 @@ def _places(arguments: argparse.Namespace, words: str) -> list[Document]:
 
 
 def _members(arguments: argparse.Namespace) -> list[Document]:
-    return _places_in(asked(arguments, "/v1/members")["members"])
+    return _places_in(_known(arguments, "/v1/members")["members"])
 
 
 def _branch(arguments: argparse.Namespace, top: str) -> list[Document]:
     address = chosen_one(arguments, top)
-    rows = branch(asked(arguments, "/v1/tree?form=rows")["rows"], address)
+    rows = branch(_known(arguments, "/v1/tree?form=rows")["rows"], address)
     if not rows:
         raise CommandError(f"{top} is not in the tree just now; {NOTHING}", exit_codes.NO_SUCH_NODE)
     return _places_in(rows)
+
+
+def _known(arguments: argparse.Namespace, target: str) -> Document:
+    """A document about all members. Raises CommandError if it does not cover them: fewer nodes than meant would run
+    the command, and it would look like all."""
+    found = asked(arguments, target)
+    if not found["complete"]:
+        why = found["note"] or "the root was not asked"
+        raise CommandError(f"not all members are known just now: {why}; {NOTHING}", exit_codes.TRY_AGAIN)
+    return found
 
 
 def _places_in(rows: Iterable[Document]) -> list[Document]:
