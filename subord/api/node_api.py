@@ -6,7 +6,7 @@ objects below: the key ring, the log level and the count of jobs.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from subord.core.carriage.engine.interface import Answer, Overview

@@ -148,9 +148,7 @@ async def _give(node: NodeApi, name: str, call: Call) -> Response | EventStream:
         given=Given(order.tag, order.authority, order.receipts),
     )
     if is_live:
-        return live.stream(
-            node, lambda progress: give(progress=progress), wanted.document, receipts=order.receipts
-        )
+        return live.stream(node, lambda progress: give(progress=progress), wanted.document, receipts=order.receipts)
     return document(wanted.document(await give()))
 
 

@@ -8,7 +8,7 @@ Invariant: the engine gets no frame before the greeting.
 from __future__ import annotations
 
 import socket
-from typing import Final, NoReturn
+from typing import Final
 
 import trio
 
@@ -54,6 +54,7 @@ class OrderLink:
         self._outgoing = Outgoing()
         self._incoming = Incoming()
         self._wake = trio.Event()
+        self._is_finished = False
         self._control(0)
 
     @property
@@ -67,13 +68,20 @@ class OrderLink:
         self._wake.set()
         return has_room
 
-    async def send_forever(self) -> NoReturn:
-        """Send what waits, until cancelled."""
+    async def send_until_finished(self) -> None:
+        """Send what waits, until cancelled; after `finish` what may still be sent."""
         while True:
             self._wake = trio.Event()
             while (found := self._outgoing.next()) is not None:
                 await self._sender.send(found[1])
+            if self._is_finished:
+                return
             await self._wake.wait()
+
+    def finish(self) -> None:
+        """Nothing more is offered."""
+        self._is_finished = True
+        self._wake.set()
 
     def take_credit(self, data: bytes) -> bool | None:
         """Take a credit; None: it is malformed; True: it is the greeting."""

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import errno
 import logging
+import os
 import shlex
+import shutil
 import subprocess
 from contextlib import suppress
-from typing import Final
+from typing import Any, Final
 
 import trio
 
@@ -73,15 +75,15 @@ async def _run(task: Run, account: Account, context: Context) -> Ended:
         process = await _started(task, account, context)
     except OSError as error:
         return _not_started(error)
-    sinks = (Sink(context.directory, context.tag, account.uid, stream) for stream in (1, 2))
-    output = Output(*sinks, task.output_bytes, keeps_all=task.keeps_all)
+    first, second = (Sink(context.directory, context.tag, account.uid, stream) for stream in (1, 2))
+    output = Output(first, second, task.output_bytes, keeps_all=task.keeps_all)
     try:
         is_over = await _ended(process, task, output)
         how, number = outcome.signal_of(process.returncode or 0) if is_over else (outcome.TIMED_OUT, 0)
         parts = output.parts()
         return Ended(how, number, *parts, is_kept=output.is_kept)
     finally:
-        await trio.to_thread.run_sync(output.close)
+        output.close()
 
 
 async def _ended(process: trio.Process, task: Run, output: Output) -> bool:
@@ -104,8 +106,8 @@ async def _ended(process: trio.Process, task: Run, output: Output) -> bool:
             nursery.cancel_scope.deadline = trio.current_time() + DRAIN_S
     finally:
         if process.returncode is None:
-            await session.end(process.pid)
-            with trio.CancelScope(shield=True), trio.move_on_after(session.KILL_S_MAX):
+            with trio.move_on_after(session.END_S_MAX, shield=True):
+                await session.end(process.pid)
                 await process.wait()
     return is_over
 
@@ -129,14 +131,13 @@ async def _started(task: Run, account: Account, context: Context) -> trio.Proces
 
 
 async def _open(task: Run, account: Account, context: Context, place: str) -> trio.Process:
+    given: dict[str, Any] = {**options(account), "env": environment(account, task, context), "cwd": place}
     return await trio.lowlevel.open_process(
         list(task.words),
         stdin=subprocess.PIPE if task.stdin else subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        cwd=place,
-        env=environment(account, task, context),
-        **options(account),
+        **given,
     )
 
 
@@ -156,11 +157,9 @@ def _not_started(error: OSError) -> Ended:
 
 async def _trial(task: Run, account: Account, context: Context) -> Ended:
     """Whether the command would be found, without running anything of it."""
-    import shutil
-
-    path = environment(account, task, context)[b"PATH"]
+    path = os.fsdecode(environment(account, task, context)[b"PATH"])
     place = directory(account, task)
-    found = await trio.to_thread.run_sync(lambda: shutil.which(task.words[0], path=path))
+    found = await trio.to_thread.run_sync(lambda: shutil.which(os.fsdecode(task.words[0]), path=path))
     if found is None and b"/" not in task.words[0]:
         return Ended(outcome.NOT_FOUND)
     is_there = await trio.Path(place).is_dir()

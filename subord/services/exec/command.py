@@ -61,7 +61,9 @@ def _add_output(parser: argparse.ArgumentParser) -> None:
     found = parser.add_argument_group("output")
     found.add_argument("-b", "--gather", action="store_true", help="at the end, equal output of many nodes once")
     found.add_argument("-q", "--quiet", action="store_true", help="no line about nodes when all went well")
-    found.add_argument("-S", "--max-code", action="store_true", help="the highest exit code of the nodes is the own one")
+    found.add_argument(
+        "-S", "--max-code", action="store_true", help="the highest exit code of the nodes is the own one"
+    )
     found.add_argument("--json", action="store_true", help="print a JSON object for each node, and one for all")
     text = "print the whole output that NODE has kept of an earlier order"
     found.add_argument("--fetch", metavar=("TAG", "NODE"), nargs=2, help=text)

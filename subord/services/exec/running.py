@@ -80,14 +80,16 @@ class _Run:
         if not isinstance(told.result, Ended):
             self._unread += len(told.addresses)
             return
-        names = [self._names.get(each, each) for each in told.addresses]
+        names = self._named(told.addresses)
         self._ended.append((told.result, names))
         self._view.add(told.result, names, tag.hex())
 
+    def _named(self, addresses: list[str]) -> list[str]:
+        return [self._names.get(each, each) for each in addresses]
+
     def stop(self, rest: list[Targets]) -> None:
         """A wave has failed: the others are not begun."""
-        places = [each for part in rest for each in part.places]
-        self._not_begun = [self._names.get(each["address"], each["address"]) for each in places]
+        self._not_begun = self._named([each["address"] for part in rest for each in part.places])
 
     @property
     def is_well(self) -> bool:
@@ -127,8 +129,12 @@ class _Run:
         if self._not_begun:
             to_stderr(f"subord: not begun after the failure: {in_short(self._not_begun)}")
         for each in covered["missing"]:
-            each["nodes"] = folded(self._names.get(one, one) for one in each["addresses"])
-        words = "{told} of {asked} answered the dry run" if self._arguments.dry_run else "{told} of {asked} ended in {oldest}"
+            each["nodes"] = folded(self._named(each["addresses"]))
+        words = (
+            "{told} of {asked} answered the dry run"
+            if self._arguments.dry_run
+            else "{told} of {asked} ended in {oldest}"
+        )
         to_stderr(coverage_line(covered, words))
 
 

@@ -18,6 +18,7 @@ import trio
 TERM_S: Final = 1.0
 """After SIGTERM, until SIGKILL."""
 KILL_S_MAX: Final = 2.0
+END_S_MAX: Final = TERM_S + KILL_S_MAX + 1.0
 POLL_S: Final = 0.02
 PROC: Final = "/proc"
 
@@ -28,8 +29,8 @@ def members(session: int) -> list[int]:
 
 
 async def end(session: int) -> None:
-    """End all processes, also when the caller is cancelled. Takes at most TERM_S and KILL_S_MAX."""
-    with trio.CancelScope(shield=True):
+    """End all processes, also when the caller is cancelled. Takes less than END_S_MAX."""
+    with trio.move_on_after(END_S_MAX, shield=True):
         await _signal(session, signal.SIGTERM, TERM_S)
         await _signal(session, signal.SIGKILL, KILL_S_MAX)
 

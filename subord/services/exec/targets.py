@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterable
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from subord.client import exit_codes
 from subord.client.branches import branch
@@ -19,7 +19,9 @@ from subord.client.member_choice import chosen_places, positions_text
 from subord.client.node_sets.choice import MEMBERS, WORDS, chosen_one
 
 NOTHING: Final = "nothing was run"
-NO_TARGET: Final = "say on which nodes: -w NODES, -g GROUP, --below NODE, --state STATE, -x NODES, or -a for all members"
+NO_TARGET: Final = (
+    "say on which nodes: -w NODES, -g GROUP, --below NODE, --state STATE, -x NODES, or -a for all members"
+)
 
 
 class Targets(NamedTuple):
@@ -38,7 +40,7 @@ class Targets(NamedTuple):
 def add_targets(parser: argparse.ArgumentParser) -> None:
     """The options that name nodes."""
     found = parser.add_argument_group("nodes", "Several of these options add up; -x takes nodes away.")
-    more = {"action": "append", "default": []}
+    more: dict[str, Any] = {"action": "append", "default": []}
     found.add_argument("-w", "--nodes", metavar="NODES", help="these nodes, as in `subord nodeset`", **more)
     found.add_argument("-g", "--group", metavar="GROUP", help="the nodes of this group; as -w @GROUP", **more)
     found.add_argument("--below", metavar="NODE", help="this node and all below it in the tree", **more)
@@ -47,7 +49,11 @@ def add_targets(parser: argparse.ArgumentParser) -> None:
     )
     found.add_argument("-a", "--all", action="store_true", help="all members, also those that are down")
     found.add_argument(
-        "-x", "--exclude", metavar="NODES", help="not these nodes; without another option all members but these", **more
+        "-x",
+        "--exclude",
+        metavar="NODES",
+        help="not these nodes; without another option all members but these",
+        **more,
     )
 
 
@@ -86,7 +92,9 @@ def batch(text: str) -> int | float:
     number = text.removesuffix("%")
     value = int(number) if number.isascii() and number.isdigit() and len(number) <= 6 else 0
     if value < 1 or (number != text and value > 100):
-        raise argparse.ArgumentTypeError(f"must be a number of nodes such as 10, or a share such as 10%, not {text!r}")
+        raise argparse.ArgumentTypeError(
+            f"must be a number of nodes such as 10, or a share such as 10%, not {text!r}"
+        )
     return value if number == text else value / 100
 
 
