@@ -123,8 +123,8 @@ def _document(path: str, target: str, status: int, body: bytes) -> Document:
 
 
 def lines(path: str, target: str, timeout_s: float, body: bytes) -> Iterator[Document]:
-    """The JSON objects of an answer to a POST, line by line as they come, within `timeout_s`. Otherwise as `ask`; what
-    was asked for ends when the caller stops reading."""
+    """The JSON objects of an answer to a POST, line by line as they come, within `timeout_s`. Otherwise as `ask`.
+    What was asked for ends when the connection does, because the caller stops reading or this process ends."""
     connection = _UnixConnection(path, timeout_s)
     try:
         with _failing(path, timeout_s):

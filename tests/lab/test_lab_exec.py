@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import json
-import os
-import signal
 import subprocess
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -34,7 +30,7 @@ def until(condition: Any, what: str) -> None:
 
 
 def typed(lab: Lab, *words: str, at: int = 5) -> subprocess.CompletedProcess[str]:
-    return lab.run(30, SUBORD, "exec", "--addresses", *words) if False else lab.run(at, SUBORD, "exec", *words)
+    return lab.run(at, SUBORD, "exec", *words)
 
 
 def test_lines_with_the_node(lab: Lab) -> None:

@@ -23,6 +23,7 @@ from subord.services.exec.task import Fetch, Run, encode
 TAG = bytes(range(16))
 ME = pwd.getpwuid(os.geteuid()).pw_name
 NOBODY = "nobody"
+TOP = str(Path(__file__).resolve().parents[2])
 
 
 def context(directory: Path, user: str = ME, tag: bytes = TAG) -> Context:
@@ -34,6 +35,14 @@ async def ran(top: Path, *words: str | bytes, user: str = ME, **given: Any) -> E
     found = outcome.decode(await act(encode(task), context(top, user)))
     assert isinstance(found, Ended)
     return found
+
+
+def real(path: str | Path) -> str:
+    return os.path.realpath(path)
+
+
+def files(top: Path) -> list[Path]:
+    return sorted(top.iterdir())
 
 
 async def sh(top: Path, script: str, **given: Any) -> Ended:
@@ -101,9 +110,9 @@ async def test_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 async def test_the_place_the_mask_and_the_descriptors(tmp_path: Path) -> None:
     home = pwd.getpwnam(ME).pw_dir
     ended = await sh(tmp_path, "pwd -P; umask; ls /proc/self/fd | wc -l")
-    assert ended.output.head.decode().split() == [os.path.realpath(home), "0022", "4"]
+    assert ended.output.head.decode().split() == [real(home), "0022", "4"]
     ended = await sh(tmp_path, "pwd -P", directory=os.fsencode(tmp_path))
-    assert ended.output.head.decode().strip() == os.path.realpath(tmp_path)
+    assert ended.output.head.decode().strip() == real(tmp_path)
     ended = await sh(tmp_path, "true", directory=b"/no/such/place")
     assert (ended.how, ended.code) == ("no directory", 126)
 
@@ -132,8 +141,7 @@ async def test_an_agent_that_may_not_become_the_user(tmp_path: Path) -> None:
     )
     drop = ["setpriv", "--bounding-set=-all", "--inh-caps=-all", "--no-new-privs"]
     words = [*drop, sys.executable, "-c", code, str(tmp_path)]
-    top = str(Path(__file__).resolve().parents[2])
-    path = os.pathsep.join([top, f"{top}/tests/helpers"])
+    path = os.pathsep.join([TOP, f"{TOP}/tests/helpers"])
     done = await trio.run_process(words, capture_stdout=True, env={**os.environ, "PYTHONPATH": path}, check=False)
     assert done.stdout.decode().split("\n")[0] == "user not permitted 125"
 
@@ -170,14 +178,14 @@ async def test_kept_output_is_for_its_user_alone(tmp_path: Path) -> None:
         found = outcome.decode(await act(encode(Fetch(TAG, 1)), context(tmp_path, NOBODY)))
         assert isinstance(found, Ended)
         assert found.how == "not kept"
-    (folder,) = tmp_path.iterdir()
+    (folder,) = files(tmp_path)
     assert folder.stat().st_mode & 0o777 == 0o700
-    assert {each.stat().st_mode & 0o777 for each in folder.iterdir()} == {0o600}
+    assert {each.stat().st_mode & 0o777 for each in files(folder)} == {0o600}
 
 
 async def test_output_that_fits_is_kept_only_if_wanted(tmp_path: Path) -> None:
     assert not (await sh(tmp_path, "echo x")).is_kept
-    assert list(tmp_path.iterdir()) == []
+    assert files(tmp_path) == []
     assert (await sh(tmp_path, "echo x", keeps_all=True)).is_kept
     assert await fetched(tmp_path, 1) == b"x\n"
 
@@ -188,7 +196,7 @@ async def test_a_disk_without_room_loses_output_and_ends_no_command(
     monkeypatch.setattr(kept, "STREAM_BYTES_MAX", 5_000)
     ended = await sh(tmp_path, "seq 10000", output_bytes=1_000)
     assert (ended.code, ended.is_kept) == (0, False)
-    assert sum(each.stat().st_size for each in (tmp_path / "output").iterdir()) == 5_000
+    assert sum(each.stat().st_size for each in files(tmp_path / "output")) == 5_000
     (tmp_path / "output" / "x").mkdir()
     ended = await sh(tmp_path, "seq 10000", output_bytes=1_000)  # the file of the tag is there already
     assert (ended.code, ended.is_kept) == (0, False)
@@ -235,8 +243,8 @@ async def test_a_cancelled_order_ends_every_process(tmp_path: Path) -> None:
     pids: list[int] = []
     async with trio.open_nursery() as nursery:
         script = f"echo $$ > {tmp_path}/pid; " + TREE.format(file=tmp_path / "ready")
-        nursery.start_soon(lambda: sh(tmp_path, script))
-        await until(lambda: (tmp_path / "ready").exists(), "it runs")
+        nursery.start_soon(sh, tmp_path, script)
+        await until((tmp_path / "ready").exists, "it runs")
         pids.append(int((tmp_path / "pid").read_text()))
         assert len(session.members(pids[0])) >= 6
         nursery.cancel_scope.cancel()
@@ -269,7 +277,7 @@ async def test_the_output_before_a_timeout_is_told(tmp_path: Path) -> None:
 async def test_a_trial_runs_nothing(tmp_path: Path) -> None:
     ended = await ran(tmp_path, "touch", str(tmp_path / "x"), is_trial=True)
     assert (ended.how, ended.code) == ("would run", 0)
-    assert list(tmp_path.iterdir()) == []
+    assert files(tmp_path) == []
     assert (await ran(tmp_path, "no-such-command", is_trial=True)).how == "not found"
     assert (await ran(tmp_path, "true", is_trial=True, directory=b"/no/such")).how == "no directory"
 
@@ -280,7 +288,7 @@ async def test_a_payload_of_a_later_release_does_nothing(tmp_path: Path) -> None
         found = outcome.decode(await act(payload, context(tmp_path)))
         assert isinstance(found, Ended)
         assert found.how == "other release"
-    assert list(tmp_path.iterdir()) == []
+    assert files(tmp_path) == []
 
 
 async def test_the_audit(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -52,9 +52,8 @@ async def act(payload: bytes, context: Context) -> bytes:
 
 
 async def _fetched(task: Fetch, account: Account, context: Context) -> Ended | Piece:
-    found = await trio.to_thread.run_sync(
-        kept.piece, context.directory, task.of, account.uid, task.stream, task.offset, PIECE_BYTES_MAX
-    )
+    path = kept.path_of(context.directory, task.of, account.uid, task.stream)
+    found = await trio.to_thread.run_sync(kept.piece, path, task.offset, PIECE_BYTES_MAX)
     return Ended(outcome.NOT_KEPT) if found is None else Piece(*found)
 
 

@@ -71,7 +71,7 @@ def _read_ahead(source: Iterator[Document]) -> Iterator[Document]:
                 queue.put(line)
                 if "document" in line:
                     return
-        except BaseException as error:  # noqa: BLE001, ASYNC103 - raised again below
+        except BaseException as error:  # noqa: ASYNC103 - raised again below
             queue.put(error)  # noqa: ASYNC104
 
     threading.Thread(target=read, daemon=True).start()

@@ -2,8 +2,8 @@
 
 Inputs are the tag of an order, the user that it ran as, and bytes; outputs are pieces of what is kept. Files are in
 `output` below the directory of the agent, and only root may read them. Invariant: one stream takes at most
-STREAM_BYTES_MAX, all together at most ALL_BYTES_MAX, and nothing is kept longer than KEEP_S after it was written, once
-another order comes. A disk that is full loses output, and ends no command.
+STREAM_BYTES_MAX, all together at most ALL_BYTES_MAX; what is older than KEEP_S goes when other output comes.
+A disk that is full loses output, and ends no command.
 
 All functions block; the agent calls them in threads.
 """
@@ -63,10 +63,10 @@ def path_of(directory: str, tag: bytes, uid: int, stream: int) -> str:
     return os.path.join(directory, FOLDER, f"{tag.hex()}-{uid}.{stream}")
 
 
-def piece(directory: str, tag: bytes, uid: int, stream: int, offset: int, bytes_max: int) -> tuple[int, bytes] | None:
-    """The size of what is kept, and a piece of it; None: nothing is kept."""
+def piece(path: str, offset: int, bytes_max: int) -> tuple[int, bytes] | None:
+    """The size of what a file of `path_of` keeps, and a piece of it; None: nothing is kept."""
     try:
-        descriptor = os.open(path_of(directory, tag, uid, stream), os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
     except OSError:
         return None
     try:

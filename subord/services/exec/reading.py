@@ -1,7 +1,7 @@
 """What of a command's output is held while it runs, and what goes to the disk.
 
-Inputs are pieces of two streams; outputs are the two parts of a result. Held are the first and the last bytes of each,
-as many as a result has room for. When both together have more, all of it goes to the disk of the node (kept.py).
+Inputs are pieces of two streams; outputs are the two parts of a result. Held are the first and the last bytes of
+each, as many as a result has room for. When both have more, all of it goes to the disk of the node (kept.py).
 Invariant: memory does not grow with the output.
 """
 

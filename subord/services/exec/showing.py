@@ -58,8 +58,7 @@ class Folded:
             self._notes.append((names, tag, ended))
 
     def close(self) -> None:
-        order = sorted(self._by_output.items(), key=lambda each: (each[0][0], -len(each[1]), in_order(min(each[1]))))
-        for (number, part), names in order:
+        for (number, part), names in sorted(self._by_output.items(), key=_most_first):
             stream = sys.stderr if number else sys.stdout
             count = f" ({len(names)})" if len(names) > 1 else ""
             _put(stream, f"{RULE}\n{printable(folded(names))}{count}\n{RULE}\n".encode())
@@ -71,9 +70,14 @@ class Folded:
             to_stderr(_cut_line(folded(names), ended.cut, tag, ended))
 
 
+def _most_first(group: tuple[tuple[int, Part], list[str]]) -> tuple[object, ...]:
+    (number, _), names = group
+    return number, -len(names), min(map(in_order, names))
+
+
 class NodeLine(msgspec.Struct, frozen=True, kw_only=True):
-    """How the command ended on a node. `ended`: a word such as `exited`, `killed`, `timed out`; `signal`: of `killed`.
-    `output`, `errors`: what it wrote to standard output and standard error, without `cut_bytes` in the middle; what
+    """How the command ended on a node. `ended`: a word such as `exited`, `killed`, `timed out`; `signal`: of
+    `killed`. `output`, `errors`: what it wrote to standard output and standard error, without `cut_bytes` in the middle; what
     is no UTF-8 also in Base64. `kept`: the node keeps all of it for a while. `tag`: of the order."""
 
     schema_version: int = SCHEMA_VERSION

@@ -1,8 +1,8 @@
 """The nodes that the options of a command line name, and in which waves they are asked.
 
-Inputs are sets of nodes (client/node_sets), the tree and the members as the daemon has them; output are addresses with
-positions, or all members. Invariant: a command line that names no node, or whose nodes are all excepted, is an error,
-and never means all.
+Inputs are sets of nodes (client/node_sets), the tree and the members as the daemon has them; output are addresses
+with positions, or all members. Invariant: a command line that names no node, or whose nodes are all excepted, is an
+error, and never means all.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from typing import Any, Final, NamedTuple
 
 from subord.client import exit_codes
-from subord.client.branches import branch
+from subord.client.tree_parts import branch
 from subord.client.daemon import Document, asked
 from subord.client.errors import CommandError
 from subord.client.member_choice import chosen_places, positions_text
