@@ -12,9 +12,9 @@ from subord.client.absent_node import not_shown
 from subord.client.daemon import Document, asked
 from subord.client.drawing import MARK_STYLES, cut, dot, picture, show, strokes_for
 from subord.client.folding import in_short
-from subord.client.tree_parts import branch, down, never_came
 from subord.client.naming import names_for, renamed
 from subord.client.options import add_asking, add_colour, add_json, add_names, whole_number
+from subord.client.tree_parts import branch, down, never_came
 
 
 def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

@@ -77,8 +77,8 @@ def _most_first(group: tuple[tuple[int, Part], list[str]]) -> tuple[object, ...]
 
 class NodeLine(msgspec.Struct, frozen=True, kw_only=True):
     """How the command ended on a node. `ended`: a word such as `exited`, `killed`, `timed out`; `signal`: of
-    `killed`. `output`, `errors`: what it wrote to standard output and standard error, without `cut_bytes` in the middle; what
-    is no UTF-8 also in Base64. `kept`: the node keeps all of it for a while. `tag`: of the order."""
+    `killed`. `output`, `errors`: what it wrote to standard output and standard error, without `cut_bytes` in the
+    middle; what is no UTF-8 also in Base64. `kept`: the node keeps all of it for a while. `tag`: of the order."""
 
     schema_version: int = SCHEMA_VERSION
     node: str

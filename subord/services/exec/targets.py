@@ -12,11 +12,11 @@ from collections.abc import Iterable
 from typing import Any, Final, NamedTuple
 
 from subord.client import exit_codes
-from subord.client.tree_parts import branch
 from subord.client.daemon import Document, asked
 from subord.client.errors import CommandError
 from subord.client.member_choice import chosen_places, positions_text
 from subord.client.node_sets.choice import MEMBERS, WORDS, chosen_one
+from subord.client.tree_parts import branch
 
 NOTHING: Final = "nothing was run"
 NO_TARGET: Final = (
