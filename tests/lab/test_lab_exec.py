@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 from collections.abc import Iterator
@@ -19,6 +20,7 @@ from .lab_helpers import SUBORD, settled
 
 pytestmark = pytest.mark.lab(few=True)
 
+PAGE = (Path(__file__).parents[2] / "docs" / "exec.md").read_text(encoding="utf-8")
 NODES = 9
 WAIT_S_MAX = 30.0
 END_S_MAX = 10.0
@@ -61,6 +63,32 @@ def left(mark: str) -> list[int]:
                 if f"MARK={mark}\0".encode() in (each / "environ").read_bytes():
                     found.append(int(each.name))
     return found
+
+
+def shell(lab: Lab, line: str) -> subprocess.CompletedProcess[str]:
+    """A line of the document, as a shell reads it."""
+    return lab.run(5, "sh", "-c", line)
+
+
+def test_the_document_shows_what_is_printed(lab: Lab) -> None:
+    first, fetching = re.findall(r"^```text\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
+    for part in re.split(r"^\$ ", first, flags=re.MULTILINE)[1:]:
+        line, _, output = part.partition("\n")
+        done = shell(lab, f"{line} 2>&1 </dev/null")
+        assert re.sub(r"in \d+ ms", "in MS", done.stdout) == re.sub(r"in \d+ ms", "in MS", output), line
+    cutting, said, fetch = fetching.splitlines()
+    done = shell(lab, f"{cutting.removeprefix('$ ')} </dev/null")
+    (tag,) = re.findall(r"--fetch (\w+) NODE", done.stderr)
+    assert done.stderr.replace(tag, "TAG").splitlines() == [said]
+    assert shell(lab, fetch.removeprefix("$ ").replace("TAG", tag)).stdout.endswith("\n100000\n")
+
+
+def test_the_lines_of_the_document_work(lab: Lab) -> None:
+    lines = [each for each in re.findall(r"^(?:echo .*\| )?subord exec .*$", PAGE, re.MULTILINE) if "$ " not in each]
+    assert len(lines) == 7
+    for line in lines:
+        done = shell(lab, line if line.startswith("echo") else f"{line} </dev/null")
+        assert done.returncode == 0, (line, done.stderr)
 
 
 def test_lines_with_the_node(lab: Lab) -> None:
