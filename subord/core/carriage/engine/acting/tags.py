@@ -3,8 +3,8 @@
 Inputs are tags and digests of orders, what the disk says, and outcomes; output is what to do with a question: act,
 wait for the outcome, or give the one that is known. A tag is kept TAG_KEEP_S after the end of its order; of readings
 only the last READINGS_MAX are, for to read again does no harm. Invariants: for a tag that is kept, `begin` says START
-once, and another order with it is `tag used`; a tag of an earlier life, or one with effects on which the node has begun
-to act, is never dropped early.
+once, and another order with it is `tag used`; a tag of an earlier life, or one with effects on which the node has
+begun to act, is never dropped early.
 """
 
 from __future__ import annotations
