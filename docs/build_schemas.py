@@ -19,7 +19,7 @@ from subord.cli import position, speedup
 from subord.config.load import dotted, load
 from subord.services import live
 from subord.services.exec import core as exec_core
-from subord.services.exec import showing
+from subord.services.exec import managing, showing
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 Schema = dict[str, Any]
@@ -226,6 +226,7 @@ OTHERS: dict[str, tuple[Any, str]] = {
     "operators": (operators.OperatorsDocument, "/v1/operators"),
     "ping-asked": (coverage.PingDocument, "/v1/ping"),
     "exec-node": (showing.NodeLine, "subord exec --json: each node"),
+    "exec-running": (managing.RunningLine, "subord exec --list --json: each command"),
     "exec-asked": (ExecLine, "POST /v1/exec"),
     "statements": (orders.StatementsDocument, "/v1/statements"),
     "orders-prepared": (orders.PreparedDocument, "/v1/orders/prepare"),

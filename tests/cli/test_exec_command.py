@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from loops import over
 
@@ -17,9 +18,9 @@ from subord.cli import main
 from subord.client import exit_codes
 from subord.client.node_sets import choice
 from subord.services.exec import running
-from subord.services.exec.outcome import Ended, Part, Piece, encode
+from subord.services.exec.outcome import Command, Ended, Listing, Part, Piece, encode
 from subord.services.exec.targets import Targets, batch, waves
-from subord.services.exec.task import Fetch, Run, decode, keeps_all, output_bytes_for
+from subord.services.exec.task import Fetch, List, Run, Stop, decode, keeps_all, output_bytes_for
 from subord.services.serving import signed_handlers
 from tests.api.fake_node_api import PAPER, FakeNode, World
 from tests.api.served_node import fake_daemon
@@ -27,6 +28,7 @@ from tests.cli.test_json import SCHEMAS, fitting
 
 NODE = 1
 EVERY = sorted(PAPER)
+TAG, OTHER = bytes(16), bytes(range(16))
 TRUE = encode(Ended("exited"))
 STDIN = running._stdin
 Said = pytest.CaptureFixture[str]
@@ -344,6 +346,37 @@ def test_results_of_another_release_are_counted(stage: Stage, capsys: Said) -> N
     stage.world.lying |= {2: b"\xff\xff"}
     assert stage.type("-a", "true") == exit_codes.NOT_REACHED
     assert "the results of 1 node" in capsys.readouterr().err
+
+
+def test_list(stage: Stage, capsys: Said) -> None:
+    command = Command(TAG, "ann", "root", "sleep 9")
+    stage.world.lying = dict.fromkeys(EVERY, encode(Listing(())))
+    stage.world.lying |= {
+        4: encode(Listing((command,))),
+        5: encode(Listing((command, msgspec.structs.replace(command, tag=OTHER)))),
+    }
+    assert stage.type("--list") == exit_codes.OK
+    out, err = capsys.readouterr()
+    assert out.splitlines() == [
+        f"{TAG.hex()}  ann as root  10.0.0.[4-5]  sleep 9",
+        f"{OTHER.hex()}  ann as root  10.0.0.5  sleep 9",
+    ]
+    assert err.startswith("11 of 11 answered in ")
+    assert stage.type("--list", "-w", "10.0.0.5", "--json", "-q") == exit_codes.OK
+    first, _ = capsys.readouterr().out.splitlines()
+    assert fitting("exec-running", first)["nodes"] == ["10.0.0.5"]
+    assert stage.asked == [None, [5]]
+    assert stage.tasks == [List(), List()]
+
+
+def test_cancel(stage: Stage, capsys: Said) -> None:
+    stage.answer(how="not running")
+    assert stage.type("--cancel", TAG.hex()) == exit_codes.NO_SUCH_NODE
+    assert "not running on any node" in capsys.readouterr().err
+    stage.answer(3, 4, how="exited")
+    assert stage.type("--cancel", TAG.hex()) == exit_codes.OK
+    assert "subord: ended on 2 of 11 nodes" in capsys.readouterr().err.splitlines()
+    assert stage.tasks == [Stop(TAG), Stop(TAG)]
 
 
 def test_fetch(stage: Stage, capsys: Said) -> None:

@@ -85,7 +85,7 @@ def test_the_document_shows_what_is_printed(lab: Lab) -> None:
 
 def test_the_lines_of_the_document_work(lab: Lab) -> None:
     lines = [each for each in re.findall(r"^(?:echo .*\| )?subord exec .*$", PAGE, re.MULTILINE) if "$ " not in each]
-    assert len(lines) == 7
+    assert len(lines) == 8
     for line in lines:
         done = shell(lab, line if line.startswith("echo") else f"{line} </dev/null")
         assert done.returncode == 0, (line, done.stderr)
@@ -181,6 +181,24 @@ def test_a_reader_that_closes_the_pipe_ends_all(lab: Lab, tmp_path: Path) -> Non
         os.kill(left(mark)[0], signal.SIGKILL)  # another node ends, so there is a line to write
         assert process.wait(WAIT_S_MAX) == 141
         until(lambda: not left(mark), "all have ended", END_S_MAX)
+
+
+def test_another_operator_lists_and_ends_a_command(lab: Lab, tmp_path: Path) -> None:
+    mark = str(tmp_path)
+    script = "echo begun; sleep 1000; true"
+    words = ("-w", "10.0.0.[2-8]", "--env", f"MARK={mark}", "-b", "--shell", script)
+    with running(lab, *words, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        until(lambda: len(left(mark)) >= 14, "all run")
+        (line,) = typed(lab, "--list", at=3).stdout.splitlines()
+        tag, rest = line.split("  ", 1)
+        assert rest == f"operator as root  10.0.0.[2-8]  /bin/sh -c '{script}'"
+        done = typed(lab, "--cancel", tag, at=3)
+        assert done.returncode == 0
+        assert "subord: ended on 7 of 9 nodes" in done.stderr.splitlines()
+        out, err = process.communicate(timeout=WAIT_S_MAX)
+    assert out.endswith(b"10.0.0.[2-8] (7)\n---------------\nbegun\n")
+    assert b"subord: 10.0.0.[2-8]: ended by an operator (--cancel)" in err.splitlines()
+    assert not left(mark)
 
 
 def test_a_node_whose_agent_is_killed_is_missing(lab: Lab, tmp_path: Path) -> None:

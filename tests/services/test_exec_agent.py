@@ -18,7 +18,7 @@ from subord.services.acting import Context
 from subord.services.exec import account, kept, outcome, session
 from subord.services.exec.agent import act
 from subord.services.exec.outcome import Ended, Piece
-from subord.services.exec.task import Fetch, Run, encode
+from subord.services.exec.task import Fetch, List, Run, Stop, Task, encode
 
 TAG = bytes(range(16))
 ME = pwd.getpwuid(os.geteuid()).pw_name
@@ -269,6 +269,31 @@ async def test_what_is_left_in_the_background_does_not_hold_the_order(tmp_path: 
 async def test_the_output_before_a_timeout_is_told(tmp_path: Path) -> None:
     ended = await sh(tmp_path, "echo begun; sleep 1000", time_ms=300)
     assert (ended.how, ended.output.head) == ("timed out", b"begun\n")
+
+
+async def told(top: Path, task: Task, user: str = ME) -> Any:
+    return outcome.decode(await act(encode(task), context(top, user, bytes(16))))
+
+
+async def test_a_command_is_listed_and_ended(tmp_path: Path) -> None:
+    found: list[Ended] = []
+
+    async def run() -> None:
+        found.append(await sh(tmp_path, f"echo begun; touch {tmp_path}/ready; sleep 1000"))
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(run)
+        await until((tmp_path / "ready").exists, "it runs")
+        (command,) = (await told(tmp_path, List())).commands
+        assert (command.tag, command.principal, command.user) == (TAG, "ann", ME)
+        assert command.words.startswith("sh -c 'echo begun; touch")
+        assert (await told(tmp_path, Stop(bytes(16)))).how == "not running"
+        if os.geteuid() == 0:
+            assert (await told(tmp_path, Stop(TAG), NOBODY)).how == "not running"
+            assert (await told(tmp_path, List(), NOBODY)).commands == ()
+        assert (await told(tmp_path, Stop(TAG))).code == 0
+    assert (found[0].how, found[0].code, found[0].output.head) == ("stopped", 143, b"begun\n")
+    assert (await told(tmp_path, List())).commands == ()
 
 
 # -- other payloads -----------------------------------------------------------------------------------------

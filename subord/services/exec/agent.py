@@ -20,12 +20,12 @@ import trio
 
 from subord.client.text import printable
 from subord.services.acting import Context
-from subord.services.exec import kept, outcome, session
+from subord.services.exec import commands, kept, outcome, session
 from subord.services.exec.account import ROOT_DIRECTORY, Account, account_of, directory, environment, options
 from subord.services.exec.kept import Sink
-from subord.services.exec.outcome import Ended, Piece
+from subord.services.exec.outcome import Ended, Listing, Piece
 from subord.services.exec.reading import Output
-from subord.services.exec.task import PIECE_BYTES_MAX, Fetch, Run, decode
+from subord.services.exec.task import PIECE_BYTES_MAX, Fetch, List, Run, Stop, decode
 
 logger = logging.getLogger("subord")
 
@@ -43,12 +43,24 @@ async def act(payload: bytes, context: Context) -> bytes:
         return outcome.encode(Ended(outcome.OTHER_RELEASE))
     if account is None:
         return outcome.encode(Ended(outcome.NO_USER, detail=context.user))
-    if isinstance(task, Fetch):
-        return outcome.encode(await _fetched(task, account, context))
+    match task:
+        case Fetch():
+            return outcome.encode(await _fetched(task, account, context))
+        case Stop():
+            how = outcome.EXITED if commands.stop(task.of, account) else outcome.NOT_RUNNING
+            logger.info("exec of %s as %s ends tag %s: %s", context.principal, context.user, task.of.hex(), how)
+            return outcome.encode(Ended(how))
+        case List():
+            return outcome.encode(Listing(commands.seen_by(account)))
+        case Run():
+            return outcome.encode(await _logged(task, account, context))
+
+
+async def _logged(task: Run, account: Account, context: Context) -> Ended:
     _log(task, context, "tries" if task.is_trial else "runs")
     ended = await _trial(task, account, context) if task.is_trial else await _run(task, account, context)
     _log(task, context, f"ended, {ended.how} ({ended.code}):")
-    return outcome.encode(ended)
+    return ended
 
 
 async def _fetched(task: Fetch, account: Account, context: Context) -> Ended | Piece:
@@ -59,11 +71,15 @@ async def _fetched(task: Fetch, account: Account, context: Context) -> Ended | P
 
 def _log(task: Run, context: Context, what: str) -> None:
     """A line of the audit."""
-    words = printable(shlex.join(each.decode("utf-8", "replace") for each in task.words))
+    words = _words(task)
     if len(words) > WORDS_CHARS_LOGGED:
         words = f"{words[:WORDS_CHARS_LOGGED]}... ({len(words)} characters)"
     fields = {"principal": context.principal, "user": context.user, "tag": context.tag.hex(), "words": words}
     logger.info(f"exec of %(principal)s as %(user)s {what} %(words)s (tag %(tag)s)", fields)
+
+
+def _words(task: Run) -> str:
+    return printable(shlex.join(each.decode("utf-8", "replace") for each in task.words))
 
 
 # -- the command ------------------------------------------------------------------------------------------------
@@ -77,16 +93,19 @@ async def _run(task: Run, account: Account, context: Context) -> Ended:
     first, second = (Sink(context.directory, context.tag, account.uid, stream) for stream in (1, 2))
     output = Output(first, second, task.output_bytes, keeps_all=task.keeps_all)
     try:
-        is_over = await _ended(process, task, output)
-        how, number = outcome.signal_of(process.returncode or 0) if is_over else (outcome.TIMED_OUT, 0)
-        parts = output.parts()
-        return Ended(how, number, *parts, is_kept=output.is_kept)
+        waiting = trio.CancelScope()
+        with commands.running(context, account, _words(task), waiting) as command:
+            is_over = await _ended(process, task, output, waiting)
+        how, number = outcome.signal_of(process.returncode or 0)
+        if not is_over:
+            how, number = outcome.STOPPED if command.is_stopped else outcome.TIMED_OUT, 0
+        return Ended(how, number, *output.parts(), is_kept=output.is_kept)
     finally:
         output.close()
 
 
-async def _ended(process: trio.Process, task: Run, output: Output) -> bool:
-    """Serve the command until it ends; False: its time was over, and it was ended."""
+async def _ended(process: trio.Process, task: Run, output: Output, waiting: trio.CancelScope) -> bool:
+    """Serve the command until it ends; False: its time was over, or `waiting` was cancelled, and it was ended."""
     assert process.stdout is not None
     assert process.stderr is not None
     is_over = False
@@ -96,7 +115,8 @@ async def _ended(process: trio.Process, task: Run, output: Output) -> bool:
             nursery.start_soon(output.read, process.stderr, 1)
             if process.stdin is not None:
                 nursery.start_soon(_feed, process.stdin, task.stdin)
-            with trio.move_on_after(task.time_ms / 1000):
+            waiting.deadline = trio.current_time() + task.time_ms / 1000
+            with waiting:
                 await process.wait()
                 is_over = True
             if not is_over:

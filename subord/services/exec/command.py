@@ -30,6 +30,7 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     parser.add_argument("words", metavar="COMMAND", nargs=argparse.REMAINDER, help="the command and its arguments")
     _add_task(parser)
     _add_output(parser)
+    _add_actions(parser)
     parser.add_argument(
         "--batch", metavar="N|N%", type=batch, help="in waves of N nodes; stop after the first wave with a failure"
     )
@@ -65,6 +66,14 @@ def _add_output(parser: argparse.ArgumentParser) -> None:
         "-S", "--max-code", action="store_true", help="the highest exit code of the nodes is the own one"
     )
     found.add_argument("--json", action="store_true", help="print a JSON object for each node, and one for all")
+
+
+def _add_actions(parser: argparse.ArgumentParser) -> None:
+    found = parser.add_argument_group("earlier orders, instead of COMMAND").add_mutually_exclusive_group()
+    found.add_argument(
+        "--list", action="store_true", help="show the commands that run on the nodes (default: on all)"
+    )
+    found.add_argument("--cancel", metavar="TAG", help="end the command of this order on the nodes (default: on all)")
     text = "print the whole output that NODE has kept of an earlier order"
     found.add_argument("--fetch", metavar=("TAG", "NODE"), nargs=2, help=text)
 
@@ -76,6 +85,10 @@ def run(arguments: argparse.Namespace) -> int:
         from subord.services.exec.fetching import fetch
 
         return fetch(arguments, *arguments.fetch)
+    if arguments.list or arguments.cancel is not None:
+        from subord.services.exec.managing import cancel, list_running
+
+        return list_running(arguments) if arguments.list else cancel(arguments, arguments.cancel)
     if not words:
         raise CommandError(f"say which command: subord exec -w NODES -- COMMAND; {NOTHING}", exit_codes.USAGE)
     from subord.services.exec.running import run as run_words

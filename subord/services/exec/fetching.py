@@ -17,6 +17,7 @@ from subord.client.member_choice import chosen_places
 from subord.core.carriage.engine.bounds import TAG_BYTES
 from subord.services.asking import coverage_line
 from subord.services.exec.giving import Told, give, payload_of
+from subord.services.exec.managing import tag_of
 from subord.services.exec.outcome import SENTENCES, Ended, Piece
 from subord.services.exec.targets import Targets
 from subord.services.exec.task import Fetch
@@ -26,12 +27,7 @@ PIECE_S: Final = 5.0
 
 def fetch(arguments: argparse.Namespace, tag: str, node: str) -> int:
     """Raises CommandError."""
-    try:
-        of = bytes.fromhex(tag)
-    except ValueError:
-        of = b""
-    if len(of) != TAG_BYTES:
-        raise CommandError(f"{tag!r} is no tag: it has {2 * TAG_BYTES} hexadecimal digits", exit_codes.USAGE)
+    of = tag_of(tag)
     places = chosen_places(arguments, [node])
     if len(places) != 1:
         raise CommandError(f"--fetch takes one node, not {len(places)}", exit_codes.USAGE)

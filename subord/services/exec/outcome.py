@@ -25,6 +25,8 @@ NOT_STARTED: Final = "not started"
 OTHER_RELEASE: Final = "other release"
 NOT_KEPT: Final = "not kept"
 TRIAL: Final = "would run"
+STOPPED: Final = "stopped"
+NOT_RUNNING: Final = "not running"
 
 CODES: Final = {
     TIMED_OUT: 124,
@@ -36,6 +38,7 @@ CODES: Final = {
     NO_DIRECTORY: 126,
     NOT_EXECUTABLE: 126,
     NOT_FOUND: 127,
+    STOPPED: 143,
 }
 """The exit codes of commands without one, as of timeout(1), env(1) and shells."""
 SENTENCES: Final = {
@@ -49,6 +52,8 @@ SENTENCES: Final = {
     OTHER_RELEASE: "the agent does not understand the order: it runs another release",
     NOT_KEPT: "the node keeps no such output, or not for this user",
     TRIAL: "would run it",
+    STOPPED: "ended by an operator (--cancel)",
+    NOT_RUNNING: "no such command runs, or not as this user",
 }
 SIGNALLED: Final = 128
 DETAIL_CHARS_MAX: Final = 200
@@ -100,7 +105,22 @@ class Piece(msgspec.Struct, frozen=True, array_like=True, tag="piece"):
     data: bytes
 
 
-Result = Ended | Piece
+class Command(msgspec.Struct, frozen=True, array_like=True):
+    """A command that runs. `words`: the begin of it, for display."""
+
+    tag: bytes
+    principal: str
+    user: str
+    words: str
+
+
+class Listing(msgspec.Struct, frozen=True, array_like=True, tag="listing"):
+    """The commands that run, in the order of their tags."""
+
+    commands: tuple[Command, ...]
+
+
+Result = Ended | Piece | Listing
 
 _decoder: msgspec.msgpack.Decoder[Result] = msgspec.msgpack.Decoder(Result)
 _encode = msgspec.msgpack.Encoder().encode

@@ -21,7 +21,6 @@ OUTPUT_BYTES_MIN: Final = 256
 OUTPUT_BYTES_ALL: Final = 900_000
 """Of all nodes in an answer: somewhat less than bounds.ANSWER_BYTES_MAX, beyond which results are left out."""
 RESULT_HEAD_BYTES: Final = 64
-TIME_MS_MAX: Final = bounds.LEFT_MS_MAX - 60_000
 PIECE_BYTES_MAX: Final = 31_000
 
 _Words = Annotated[tuple[bytes, ...], msgspec.Meta(min_length=1, max_length=WORDS_MAX)]
@@ -55,7 +54,17 @@ class Fetch(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=
     offset: Annotated[int, msgspec.Meta(ge=0, le=1 << 53)] = 0
 
 
-Task = Run | Fetch
+class Stop(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True, tag="stop"):
+    """End the command of an earlier order that still runs. Root may end that of any user, another user its own."""
+
+    of: _Tag
+
+
+class List(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True, tag="list"):
+    """Tell the commands that run: to root all, to another user its own."""
+
+
+Task = Run | Fetch | Stop | List
 
 _decoder: msgspec.msgpack.Decoder[Task] = msgspec.msgpack.Decoder(Task)
 _encode = msgspec.msgpack.Encoder().encode
