@@ -20,7 +20,6 @@ from subord.core.carriage.engine.causes import BUSY, OUTCOME_UNKNOWN, TAG_USED, 
 from subord.core.carriage.engine.frames import Tag
 from subord.core.carriage.engine.interface import Outcome
 
-
 SPARE = 64  # void expiries that need no tidying
 
 
