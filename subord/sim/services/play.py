@@ -267,12 +267,8 @@ class OrderPlay:
         order, engine = order_of(self.draw.tag(), LEASED, b"", Ranges.of(able), issuer), self.orders.engines[issuer]
         self._act_s[order.tag] = inf
         self._issue(order, LEASED_LEFT_S, Ranges.of(able))
-        self.world.run(SETTLED_S_MAX)
-        began = self.orders.leases.running(order.tag)
-        if issuer not in began:
-            raise Violation("C5", self.world.now, f"{issuer} does not act on its own order")
         self.world.run(LEASED_S)
-        self._demand_running(order, began | self.orders.leases.running(order.tag))
+        self._demand_running(order, set(able))
         if kills:
             self.world.kill(issuer)
         else:

@@ -40,6 +40,7 @@ from subord.core.carriage.engine.frames import (
     Told,
     Unreadable,
     decode_body,
+    order_fits,
 )
 from subord.core.carriage.engine.interface import (
     Acted,
@@ -270,7 +271,7 @@ class Engine:
     def _issue(self, event: Issue, now: float) -> None:
         order = event.order
         targets = order.targets
-        cause = BUSY if self._is_full(order) else ("" if _fits(order) else TOO_LARGE)
+        cause = BUSY if self._is_full(order) else ("" if order_fits(order) else TOO_LARGE)
         if cause:
             nodes = self._tree.every() if targets is None else targets
             answer = Answer(targets=nodes, missing=((cause, nodes),), is_resolved=targets is not None)
@@ -445,15 +446,3 @@ class Engine:
         self._asking.forget(task, now, stops=stops)
         self._tasks.pop(task, None)
         self._routing.leave(task, now)
-
-
-def _fits(order: Order) -> bool:
-    """Whether frames can carry it."""
-    targets = order.targets
-    return (
-        len(order.tag) == bounds.TAG_BYTES
-        and len(order.payload) <= bounds.PAYLOAD_BYTES_MAX
-        and len(order.authority) <= bounds.AUTHORITY_BYTES_MAX
-        and 0 < len(order.service) <= bounds.SERVICE_CHARS_MAX
-        and (targets is None or targets.wire_bytes <= bounds.TARGETS_BYTES_MAX)
-    )
