@@ -59,6 +59,8 @@ class Task:
         self.until = until
         self.fold = Fold(room)
         self.missing: dict[str, Ranges] = {}
+        self.told_moved = NONE
+        """Nodes of which the asker knows that they have moved."""
         self.pending: dict[int, Pending] = {}
         self.acts = False
         """Whether its own outcome is waited for."""
@@ -149,6 +151,21 @@ class Task:
         for nodes in self.missing.values():
             rest -= nodes
         return rest
+
+    @property
+    def new_moved(self) -> Ranges:
+        """Nodes that have moved, which the asker may find elsewhere while the rest of the part goes on."""
+        if self.asker is None or self.coordinates:
+            return NONE
+        return self.missing.get(causes.MOVED, NONE) - self.told_moved
+
+    @property
+    def untold_missing(self) -> dict[str, Ranges]:
+        """What the asker does not know: of a node that has moved it may have another cause by now."""
+        return {
+            cause: nodes - self.told_moved if cause == causes.MOVED else nodes
+            for cause, nodes in self.missing.items()
+        }
 
     def answer(self) -> Answer:
         """What is known; of nodes without result, those with a cause."""
