@@ -8,7 +8,7 @@ from subord.client import exit_codes
 from subord.client.errors import CommandError
 from subord.client.options import TIMEOUT_S, add_names, add_socket, number
 from subord.client.orders.signing import add_key_option
-from subord.services.exec.targets import NOTHING, add_targets, batch
+from subord.services.exec.words import NOTHING, add_targets, batch
 
 TIME_S = 3600.0
 TIME_S_MAX = 86_000
