@@ -201,6 +201,26 @@ def test_another_operator_lists_and_ends_a_command(lab: Lab, tmp_path: Path) -> 
     assert not left(mark)
 
 
+def test_a_leader_that_dies_meanwhile_costs_only_itself(lab: Lab, tmp_path: Path) -> None:
+    """2 is the leader of 5, where the command is given; each of the others runs it once, and is told."""
+    mark, times = str(tmp_path), tmp_path / "times"
+    script = f"echo $SUBORD_NODE >> {times}; while ! test -e {tmp_path}/go; do sleep 0.05; done; echo went"
+    words = ("-a", "--env", f"MARK={mark}", "-b", "--shell", script)
+    with running(lab, *words, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        until(lambda: times.exists() and len(times.read_text().splitlines()) == NODES, "all run")
+        lab.kill(2)
+        until(lambda: len(lab.document(1, "/v1/tree")["roots"]) == 1, "the root answers")
+        (tmp_path / "go").touch()
+        out, err = process.communicate(timeout=WAIT_S_MAX)
+    assert process.returncode == 1, err
+    assert out.splitlines()[1] == b"10.0.0.[1,3-9] (8)"
+    assert err.splitlines()[-1].startswith(b"8 of 9 ended in "), err
+    assert b"missing: 10.0.0.2 " in err.splitlines()[-1]
+    assert sorted(times.read_text().splitlines()) == [lab.address(each) for each in lab.positions]
+    lab.start_and_wait(2)
+    until(lambda: typed(lab, "-a", "-q", "true").returncode == 0, "all nodes run it again")
+
+
 def test_a_node_whose_agent_is_killed_is_missing(lab: Lab, tmp_path: Path) -> None:
     """And what it ran has no outcome; the others are not disturbed."""
     mark = str(tmp_path)
