@@ -15,16 +15,7 @@ from subord.core.carriage.engine import bounds
 from subord.core.carriage.engine.acting.acting import Acting
 from subord.core.carriage.engine.acting.tags import Tags
 from subord.core.carriage.engine.asking import Asking
-from subord.core.carriage.engine.causes import (
-    BUSY,
-    CANCELLED,
-    EXPIRED,
-    MOVED,
-    NO_COORDINATOR,
-    REFUSED,
-    SILENT,
-    TOO_LARGE,
-)
+from subord.core.carriage.engine.causes import BUSY, CANCELLED, EXPIRED, NO_COORDINATOR, REFUSED, SILENT, TOO_LARGE
 from subord.core.carriage.engine.due import Due
 from subord.core.carriage.engine.folding import Fold, Room, told_frames
 from subord.core.carriage.engine.frames import (
@@ -394,20 +385,21 @@ class Engine:
             is_told = task.is_resolved and not task.remaining and not (task.is_every and task.lacks)
             if is_told or not (task.is_waiting or self._routing.waits(task, now)):
                 self._finish(task, now)
-            elif (task.fold or task.new_moved) and task.flush_at == inf:
+            elif (task.fold or task.new_gone) and task.flush_at == inf:
                 pause_s = max(bounds.FLUSH_S, bounds.FLUSH_SHARE * (now - task.began_at))
                 self._due.plan(task, "flush_at", max(now, task.flushed_at + pause_s))
 
     def _flush(self, task: Task, now: float) -> None:
-        """Pass on the results so far, and the nodes that have moved: the coordinator looks for them."""
+        """Pass on the results so far, and the nodes that are gone from here: the coordinator looks for them."""
         task.flushed_at = now
         if task.asker is None:
             self._links.actions.append(Progress(task.order.tag, task.answer()))
             return
-        moved = task.new_moved
-        for each in told_frames(task.asker.number, task.fold, {MOVED: moved} if moved else {}, is_last=False):
+        gone = task.new_gone
+        for each in told_frames(task.asker.number, task.fold, gone, is_last=False):
             self._links.send(task.asker.link, each)
-        task.told_moved |= moved
+        for nodes in gone.values():
+            task.told_gone |= nodes
         task.fold.clear()
 
     def _finish(self, task: Task, now: float) -> None:
