@@ -137,6 +137,14 @@ def test_input_reaches_all(lab: Lab) -> None:
     assert done.stdout.endswith(b"10.0.0.[1-9] (9)\n---------------\nfrom one place\n")
 
 
+def test_every_node_signs_its_result(lab: Lab) -> None:
+    """With as much output as a result takes."""
+    words = ("-w", lab.address(3), "--receipts", "-q", "seq", "20000")
+    until(lambda: typed(lab, *words).returncode == 0, "the keys of all nodes are known")
+    done = typed(lab, *words)
+    assert len(done.stdout.replace("10.0.0.3: ", "")) == 31_000 + 1, "a line that is cut in two has two ends"
+
+
 def test_waves_stop_at_the_first_failure(lab: Lab, tmp_path: Path) -> None:
     script = f"touch {tmp_path}/$SUBORD_NODE; test $SUBORD_NODE != {lab.address(4)}"
     done = typed(lab, "-a", "--batch", "3", "--shell", script)
