@@ -24,7 +24,8 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
         "line. An operator signs the order, and the agent of each node carries it out as its policy allows. Ctrl-C "
         "ends the command on all nodes.",
         epilog=EXIT_CODES,
-        usage="subord exec NODES... [OPTIONS] [--] COMMAND [ARGUMENT...]",
+        usage="subord exec (-w NODES | -g GROUP | --below NODE | --state STATE | -a | -x NODES) [OPTION ...]\n"
+        "                   [--] COMMAND [ARGUMENT ...]",
     )
     add_targets(parser)
     parser.add_argument("words", metavar="COMMAND", nargs=argparse.REMAINDER, help="the command and its arguments")
