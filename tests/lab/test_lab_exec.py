@@ -185,7 +185,7 @@ def test_a_reader_that_closes_the_pipe_ends_all(lab: Lab, tmp_path: Path) -> Non
         assert process.stdout is not None
         assert process.stdout.readline() == b"10.0.0.3: line\n"
         process.stdout.close()
-        assert len(left(mark)) >= NODES - 1
+        until(lambda: len(left(mark)) >= NODES - 1, "the others run")
         os.kill(left(mark)[0], signal.SIGKILL)  # another node ends, so there is a line to write
         assert process.wait(WAIT_S_MAX) == 141
         until(lambda: not left(mark), "all have ended", END_S_MAX)
