@@ -232,10 +232,11 @@ def test_a_leader_that_dies_meanwhile_costs_only_itself(lab: Lab, tmp_path: Path
 def test_a_node_whose_agent_is_killed_is_missing(lab: Lab, tmp_path: Path) -> None:
     """And what it ran has no outcome; the others are not disturbed."""
     mark = str(tmp_path)
-    script = f"while ! test -e {tmp_path}/go; do sleep 0.05; done; echo went"
+    begun = [tmp_path / lab.address(each) for each in (6, 7)]
+    script = f"touch {tmp_path}/$SUBORD_NODE; while ! test -e {tmp_path}/go; do sleep 0.05; done; echo went"
     words = ("-w", "10.0.0.[6-7]", "--env", f"MARK={mark}", "--shell", script)
     with running(lab, *words, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
-        until(lambda: len(left(mark)) >= 2, "both run")
+        until(lambda: all(each.exists() for each in begun), "both run")
         assert lab.kill_agent(6)
         (tmp_path / "go").touch()
         out, err = process.communicate(timeout=WAIT_S_MAX)
