@@ -65,6 +65,8 @@ from subord.runtime.orders.link import OrderLink, is_credit, is_of_orders
 logger = logging.getLogger("subord")
 CALLS_OF_ONE_MAX: Final = 16
 """Streams of their own that one peer has open to this node."""
+EARLY_MAX: Final = 16
+"""Frames that wait until a stream of its own is open."""
 Reading = Callable[[bytes], Awaitable[bytes]]
 """The result of this node for a payload."""
 Receipt = Callable[[Order, bytes], bytes]
@@ -89,6 +91,15 @@ class _Waiting:
     def __init__(self) -> None:
         self.answer: Answer | None = None
         self.is_over = trio.Event()
+
+
+class _Call:
+    """A stream of its own to another node."""
+
+    def __init__(self, data: bytes) -> None:
+        self.scope = trio.CancelScope()
+        self.early = [data]
+        """Frames that came before the stream was open."""
 
 
 class OrderDriver:
@@ -124,7 +135,7 @@ class OrderDriver:
         self.engine = Engine(self._tree, offered, parts=(self.reports, *carried), now=trio.current_time())
         self._timer = trio.CancelScope(deadline=inf)
         self._links: dict[Link, OrderLink] = {}
-        self._calls: dict[Link, trio.CancelScope] = {}
+        self._calls: dict[Link, _Call] = {}
         self._waiting: dict[Tag, _Waiting] = {}
         self._nursery: trio.Nursery | None = None
         self._part_actions: dict[type[PartAction], Callable[[Any], None]] = {}
@@ -166,15 +177,14 @@ class OrderDriver:
     def _carry_out(self, action: Action) -> None:
         match action:
             case Transmit():
-                link = self._links.get(action.link)
-                if link is not None and not link.offer(action.lane, action.data):
+                if not self._transmit(action):
                     self._counters.dropped["order_lane_full"] += 1
             case CallDirect():
                 self._begin_call(action)
             case HangUp():
-                scope = self._calls.pop(action.link, None)
-                if scope is not None:
-                    scope.cancel()
+                call = self._calls.pop(action.link, None)
+                if call is not None:
+                    call.scope.cancel()
             case Act():
                 self._start(self._act, action)
             case Note():
@@ -186,17 +196,29 @@ class OrderDriver:
             case _:
                 assert_never(action)
 
+    def _transmit(self, action: Transmit) -> bool:
+        """False: there is no room. What is for a link that has ended is dropped: the engine is told of the end."""
+        link, call = self._links.get(action.link), self._calls.get(action.link)
+        if link is not None:
+            return link.offer(action.lane, action.data)
+        if call is None:
+            return True
+        has_room = len(call.early) < EARLY_MAX
+        if has_room:
+            call.early.append(action.data)
+        return has_room
+
     def _begin_call(self, action: CallDirect) -> None:
         """A position comes of what other nodes say, so it may be outside the network."""
-        scope = self._calls[action.link] = trio.CancelScope()
+        call = self._calls[action.link] = _Call(action.data)
         if 0 < action.peer <= self._node.context.settings.network.size:
-            self._start(self._call, action, scope)
+            self._start(self._call, action, call)
         else:
-            self._start(self._fail_call, action, scope)
+            self._start(self._fail_call, action, call)
 
-    async def _fail_call(self, action: CallDirect, scope: trio.CancelScope) -> None:
+    async def _fail_call(self, action: CallDirect, call: _Call) -> None:
         await trio.lowlevel.checkpoint()
-        if not scope.cancel_called and self._calls.pop(action.link, None) is not None:
+        if not call.scope.cancel_called and self._calls.pop(action.link, None) is not None:
             self.end(action.link, SILENT)
 
     def _start(self, task: Callable[..., object], *words: object) -> None:
@@ -378,17 +400,17 @@ class OrderDriver:
                     break
         return b""
 
-    async def _call(self, action: CallDirect, scope: trio.CancelScope) -> None:
+    async def _call(self, action: CallDirect, call: _Call) -> None:
         """Ask a node over a stream of its own, until the node ends it, or the engine, maybe before this starts."""
         cause = SILENT
-        with scope, suppress(trio.BrokenResourceError, trio.ClosedResourceError):
+        with call.scope, suppress(trio.BrokenResourceError, trio.ClosedResourceError):
             async with self.called(self._address(action.peer)) as stream:
                 if stream is not None:
-                    cause = await self._ask(action, stream)
+                    cause = await self._ask(action, call, stream)
         if self._calls.pop(action.link, None) is not None:  # else the engine has ended it
             self.end(action.link, cause)
 
-    async def _ask(self, action: CallDirect, stream: Stream) -> str:
+    async def _ask(self, action: CallDirect, call: _Call, stream: Stream) -> str:
         """The cause for the engine, when the stream ends."""
         link = OrderLink(
             Sender(stream, self._address(action.peer)),
@@ -398,7 +420,9 @@ class OrderDriver:
             name=action.link,
         )
         self._links[link.name] = link
-        link.offer(lane_of(action.data), action.data)
+        for data in call.early:
+            link.offer(lane_of(data), data)
+        call.early.clear()
         try:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(link.send_forever)
