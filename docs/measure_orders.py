@@ -5,10 +5,12 @@ docs/evaluation/orders.md.
     .venv/bin/python docs/measure_orders.py --repeat 20 --json docs/figures/orders.json
     .venv/bin/python docs/measure_orders.py --nodes 100 --fanout 8 --repeat 5
     .venv/bin/python docs/measure_orders.py --only errors --before DIR --json docs/figures/errors.json
+    .venv/bin/python docs/measure_orders.py --only row --nodes 100 --repeat 10000 --json docs/figures/orders-row.json
 
 Each lab is started once. The time is that from the request to the document: of a ping as the asked daemon tells it,
-of errors as the client sees it. The processor time is that of the root, by the kernel, over all orders of a row. With
---before each cluster is measured with the daemons of another release or checkout, too.
+of errors as the client sees it. The processor time is that of the root, by the kernel, over all orders of a row, and
+the bytes are those on its link. With --before each cluster is measured with the daemons of another release or
+checkout, too. A row are pings of 1 KiB, one after the other; printed is the memory of root and last node meanwhile.
 """
 
 from __future__ import annotations
@@ -37,6 +39,9 @@ INTERIOR = 3
 PAUSE_S = 0.05
 TARGET = "/v1/ping?budget=8"
 ERRORS = "/v1/errors?budget=8"
+LOOKS = 10
+"""At memory, while a row of orders is given."""
+ROW = f"{TARGET}&payload={'x' * 1024}"
 
 
 def main(words: list[str]) -> int:
@@ -45,7 +50,7 @@ def main(words: list[str]) -> int:
     parser.add_argument("--nodes", type=natural, nargs="+", default=[100, 300, 500])
     parser.add_argument("--fanout", type=natural, nargs="+", default=[2, 8])
     parser.add_argument("--repeat", type=natural, default=20, metavar="N", help="orders of each row")
-    parser.add_argument("--only", choices=("ping", "errors"), help="measure this question alone")
+    parser.add_argument("--only", choices=("ping", "errors", "row"), help="measure this question alone")
     parser.add_argument("--before", metavar="DIR", help="errors also of daemons of this directory or wheel")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the rows to this file")
     given = parser.parse_args(words)
@@ -68,6 +73,9 @@ def of_lab(nodes: int, fanout: int, given: argparse.Namespace) -> Iterator[Run]:
         lab.wait_stable(STABLE_S_MAX)
         wait_until(lambda: all_edges_are_open(lab), STABLE_S_MAX, 0.5)
         about = {"nodes": nodes, "fanout": fanout}
+        if given.only == "row":
+            yield from ({**about, **look} for look in memory_in_a_row(lab, given.repeat, nodes))
+            return
         kinds = [given.only] if given.only else ["ping", "errors"]
         for kind in kinds:
             yield {**about, **row(lab, given.repeat, "all answer", 1, kind)}
@@ -101,7 +109,7 @@ def all_edges_are_open(lab: Lab) -> bool:
 
 def row(lab: Lab, repeat: int, what: str, position: int, kind: str) -> Run:
     """So many orders one after the other."""
-    before = cpu_s(lab)
+    before, bytes_before = cpu_s(lab), root_bytes(lab)
     asked = [ask(lab, position, kind) for _ in range(repeat)]
     taken_s = sorted(seconds for seconds, _, _ in asked)
     return {
@@ -114,7 +122,27 @@ def row(lab: Lab, repeat: int, what: str, position: int, kind: str) -> Run:
         "p50_s": taken_s[len(taken_s) // 2],
         "most_s": taken_s[-1],
         "root_cpu_ms_per_order": round((cpu_s(lab) - before) / repeat * 1000, 1),
+        "root_bytes_per_order": round((root_bytes(lab) - bytes_before) / repeat),
     }
+
+
+def memory_in_a_row(lab: Lab, repeat: int, last: int) -> Iterator[Run]:
+    """The memory of two nodes, at the start and after each LOOKS-th part of the orders."""
+    done, told_least = 0, last
+    began = time.monotonic()
+    for look in range(LOOKS + 1):
+        while done < look * repeat // LOOKS:
+            found = lab.document(1, ROW, ANSWER_S_MAX)
+            told_least, done = min(told_least, found["told"]), done + 1
+        used = lab.processes("private_mib")["private_mib"]
+        yield {
+            "kind": "row",
+            "orders": done,
+            "told_least": told_least,
+            "root_mib": round(used[lab.address(1)], 2),
+            "last_node_mib": round(used[lab.address(last)], 2),
+            "took_s": round(time.monotonic() - began, 1),
+        }
 
 
 def ask(lab: Lab, position: int, kind: str) -> tuple[float, int, list[str]]:
@@ -135,6 +163,12 @@ def cpu_s(lab: Lab) -> float:
     """The processor time of the root."""
     used: dict[str, float] = lab.processes("cpu_s")["cpu_s"]
     return used[lab.address(1)]
+
+
+def root_bytes(lab: Lab) -> int:
+    """Sent and brought, on the link of the root so far."""
+    ports = lab.ports()
+    return int(ports["sent"][lab.address(1)][0] + ports["brought"][lab.address(1)][0])
 
 
 if __name__ == "__main__":

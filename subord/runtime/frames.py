@@ -29,12 +29,12 @@ class Sender:
         self.stream = stream
         self._lock = trio.Lock()
 
-    async def send(self, data: bytes) -> None:
-        """Send a frame within SEND_S_MAX, else close the stream: a partial frame cannot be resumed."""
+    async def send(self, *frames: bytes) -> None:
+        """Send frames within SEND_S_MAX, else close the stream: a partial frame cannot be resumed."""
         with suppress(trio.BrokenResourceError, trio.ClosedResourceError):
             with trio.move_on_after(SEND_S_MAX):
                 async with self._lock:
-                    await self.stream.send_all(frame(data))
+                    await self.stream.send_all(b"".join(map(frame, frames)))
                 return
         await trio.aclose_forcefully(self.stream)
 

@@ -113,6 +113,23 @@ def test_a_silent_leader_is_passed_by() -> None:
     assert net.now <= 60.0
 
 
+def test_a_call_to_a_node_that_becomes_the_leader_ends_all_the_same() -> None:
+    net = BlobNet({1: 0, 2: 1, 3: 2})
+    net.silent = {2}
+    name = net.put(1, CONTENT)
+    net.fetch(name, 1, 3)
+    while (3, name) not in net.fetched:
+        net.run(0.01)
+    assert net.blobs[3].sizes["blob calls"] == 1
+    net.stage.leaders[3] = 1
+    net.open(3)
+    other = net.put(1, CONTENT[CHUNK:])
+    net.fetch(other, 1, 3)
+    net.run()
+    assert net.has(3, other, CONTENT[CHUNK:])
+    assert net.blobs[3].sizes["blob calls"] == 0
+
+
 def test_a_leader_that_waits_itself_is_not_passed_by() -> None:
     """The root has no answer from the source for a while: none asks elsewhere, and each link carries a chunk once."""
     net = BlobNet(TREE)

@@ -216,6 +216,18 @@ async def test_a_frame_is_credited_in_the_lane_that_it_was_sent_in() -> None:
         assert await one.next() == encode_credit(Credit(OURS, THEIRS, Lane.ORDER, 3 * len(told)))
 
 
+async def test_frames_that_follow_each_other_by_a_turn_are_sent_together() -> None:
+    """An acknowledgement, and the answer of a service that reads."""
+    async with tried() as one:
+        await one.next()
+        one.link.offer(Lane.CONTROL, b"acknowledged")
+        for _ in range(2):
+            await trio.lowlevel.checkpoint()
+        one.link.offer(Lane.ORDER, b"answered")
+        received = await one.theirs.receive_some(1 << 16)
+        assert received == frame(b"acknowledged") + frame(b"answered")
+
+
 async def test_a_full_lane_is_counted() -> None:
     async with tried() as one:
         one.engine.actions = [Transmit(one.link, Lane.CONTROL, bytes(60_000))] * 5

@@ -8,6 +8,8 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -51,56 +53,48 @@ def test_the_page_keeps_its_promise() -> None:
         assert len(lines) <= LINES_MAX
 
 
-@pytest.mark.slow
-def test_a_daemon_serves_it_and_its_command_asks_it(copy: Path, tmp_path: Path) -> None:
-    socket = tmp_path / "s"
+@contextmanager
+def daemon_of(copy: Path, tmp_path: Path) -> Iterator[Callable[..., subprocess.CompletedProcess[str]]]:
+    """A daemon of the copy that has its place; a command of the copy that asks it."""
     subord = [sys.executable, "-P", "-m", "subord"]
     environment = {**os.environ, "PYTHONPATH": str(copy), "NO_COLOR": "1"}
-    settings = ('cluster.network="127.0.0.1/32"', "cluster.insecure=true", f'node.control_socket="{socket}"')
+    at = f"{tmp_path}/s"
+    settings = ('cluster.network="127.0.0.1/32"', "cluster.insecure=true", f'node.control_socket="{at}"')
+
+    def command(*words: str) -> subprocess.CompletedProcess[str]:
+        told = [*subord, *words, "--socket", at]
+        return subprocess.run(told, check=False, env=environment, capture_output=True, text=True, timeout=60)
+
     options = [word for each in settings for word in ("--set", each)]
     daemon = subprocess.Popen([*subord, "run", *options], env=environment, stderr=subprocess.DEVNULL)
     try:
-        asked = [*subord, "wait", "--state", "placed", "--socket", str(socket)]
-        subprocess.run(asked, env=environment, check=True, timeout=60)
-        words = [*subord, "kernel", "--socket", str(socket)]
-        done = subprocess.run(
-            [*words, "--json"], check=False, env=environment, capture_output=True, text=True, timeout=60
-        )
+        assert command("wait", "--state", "placed").returncode == 0
+        yield command
+    finally:
+        daemon.terminate()
+        daemon.wait(30)
+
+
+@pytest.mark.slow
+def test_a_daemon_serves_it_and_its_command_asks_it(copy: Path, tmp_path: Path) -> None:
+    with daemon_of(copy, tmp_path) as command:
+        done = command("kernel", "--json")
         assert done.returncode == 0, done.stderr
         found = json.loads(done.stdout)
         assert (found["asked"], found["told"], found["missing"]) == (1, 1, [])
         assert found["kernels"] == {os.uname().release: 1}
-        done = subprocess.run(words, check=False, env=environment, capture_output=True, text=True, timeout=60)
-        first, last = done.stdout.splitlines()
+        first, last = command("kernel").stdout.splitlines()
         assert first == f"{os.uname().release}: 1"
         assert last.startswith("1 of 1 answered in ")
-    finally:
-        daemon.terminate()
-        daemon.wait(30)
 
 
 @pytest.mark.slow
 def test_a_daemon_publishes_the_report_and_its_command_shows_the_fold(tmp_path: Path) -> None:
     assert REPORT_LINE in REPORT_PAGE
-    copy, socket = typed(tmp_path, REPORT_PAGE, "load", REPORT_LINE), tmp_path / "s"
-    subord = [sys.executable, "-P", "-m", "subord"]
-    environment = {**os.environ, "PYTHONPATH": str(copy), "NO_COLOR": "1"}
-    settings = ('cluster.network="127.0.0.1/32"', "cluster.insecure=true", f'node.control_socket="{socket}"')
-    options = [word for each in settings for word in ("--set", each)]
-    daemon = subprocess.Popen([*subord, "run", *options], env=environment, stderr=subprocess.DEVNULL)
-    try:
-        waits = [*subord, "wait", "--state", "placed", "--socket", str(socket)]
-        subprocess.run(waits, env=environment, check=True, timeout=60)
-
-        def shown() -> subprocess.CompletedProcess[str]:
-            words = [*subord, "load", "--socket", str(socket)]
-            return subprocess.run(words, check=False, env=environment, capture_output=True, text=True, timeout=60)
-
-        done = next(found for _ in range(TRIALS) if (found := shown()).returncode == 0)
+    copy = typed(tmp_path, REPORT_PAGE, "load", REPORT_LINE)
+    with daemon_of(copy, tmp_path) as command:
+        done = next(found for _ in range(TRIALS) if (found := command("load")).returncode == 0)
         median, busiest, last = done.stdout.splitlines()
         assert float(median.removeprefix("median ")) >= 0
         assert [position for position, _ in json.loads(busiest.removeprefix("busiest "))] == [1]
         assert re.fullmatch(r"1 of 1 reported, the oldest \d+ ms ago", last)
-    finally:
-        daemon.terminate()
-        daemon.wait(30)

@@ -202,24 +202,19 @@ class Zygote:
 
     def _become(self, zygote: int, namespace: str, position: int) -> NoReturn:
         """In the copy: enter the namespace, drop what is the zygote's, run the daemon."""
-        code: int | None = 1
-        try:
-            files = self._enter(zygote, namespace, position, "log")
-            linux.close_all_but(keep=(0, 1, 2))
-            arguments = ["run", "--config", str(files / "config.toml")]
-            if self._main is None:
-                command = daemon_command(self._options.daemon)
-                os.execv(command[0], [*command, *arguments])  # noqa: S606  # no shell wanted
-            linux.set_name(f"subord-{position}")
-            sys.argv = ["subord", *arguments]
-            gc.enable()
-            code = self._entry(position, arguments)
-        except SystemExit as leaving:
-            code = leaving.code if isinstance(leaving.code, int) else int(leaving.code is not None)
-        except BaseException:
-            traceback.print_exc()
-        finally:
-            _leave(code or 0)
+        _leave_with(lambda: self._run_daemon(zygote, namespace, position))
+
+    def _run_daemon(self, zygote: int, namespace: str, position: int) -> int | None:
+        files = self._enter(zygote, namespace, position, "log")
+        linux.close_all_but(keep=(0, 1, 2))
+        arguments = ["run", "--config", str(files / "config.toml")]
+        if self._main is None:
+            command = daemon_command(self._options.daemon)
+            os.execv(command[0], [*command, *arguments])  # noqa: S606  # no shell wanted
+        linux.set_name(f"subord-{position}")
+        sys.argv = ["subord", *arguments]
+        gc.enable()
+        return self._entry(position, arguments)
 
     def _enter(self, zygote: int, namespace: str, position: int, log: str) -> Path:
         """In a copy: enter the namespace of a node, and write to a log in its directory, which is returned."""
@@ -237,20 +232,16 @@ class Zygote:
 
     def _become_agent(self, agent: Agent) -> NoReturn:
         """In the copy: run `subord-agent`, as systemd does for a connection."""
-        code: int | None = 1
-        try:
-            files = self._enter(os.getppid(), agent.namespace, agent.position, "agent.log")
-            pass_socket(agent.listener)
-            linux.close_all_but(keep=(0, 1, 2, LISTEN_FD))
-            linux.set_name(f"agent-{agent.position}")
-            gc.enable()
-            code = importlib.import_module("subord.agent.main").main(["--config", str(files / "config.toml")])
-        except SystemExit as leaving:
-            code = leaving.code if isinstance(leaving.code, int) else int(leaving.code is not None)
-        except BaseException:
-            traceback.print_exc()
-        finally:
-            _leave(code or 0)
+        _leave_with(lambda: self._run_agent(agent))
+
+    def _run_agent(self, agent: Agent) -> int | None:
+        files = self._enter(os.getppid(), agent.namespace, agent.position, "agent.log")
+        pass_socket(agent.listener)
+        linux.close_all_but(keep=(0, 1, 2, LISTEN_FD))
+        linux.set_name(f"agent-{agent.position}")
+        gc.enable()
+        main: Main = importlib.import_module("subord.agent.main").main
+        return main(["--config", str(files / "config.toml")])
 
     def _reap(self) -> None:
         while True:
@@ -379,9 +370,18 @@ def _reset_signals() -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-def _leave(code: int) -> NoReturn:
+def _leave_with(run: Callable[[], int | None]) -> NoReturn:
+    """In a copy: end with the exit code of `run`. Nothing of the zygote's stack may run in it."""
+    code: int | None = 1
     try:
-        sys.stdout.flush()
-        sys.stderr.flush()
+        code = run()
+    except SystemExit as leaving:
+        code = leaving.code if isinstance(leaving.code, int) else int(leaving.code is not None)
+    except BaseException:
+        traceback.print_exc()
     finally:
-        os._exit(code)
+        try:
+            sys.stdout.flush()
+            sys.stderr.flush()
+        finally:
+            os._exit(code or 0)

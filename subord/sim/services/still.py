@@ -1,7 +1,8 @@
-"""Reports in a tree that stands still: as many nodes as wanted, without the protocol that builds the tree.
+"""Reports and orders in a tree that stands still: as many nodes as wanted, without the protocol that builds the tree.
 
-Inputs are the leader of each node and what nodes publish; outputs are folds, and what they cost a node. Every node
-runs the engine of the daemon; frames take DELAY_S. Tests change the tree by hand, as a node would see it.
+Inputs are the leader of each node, what nodes publish, and orders; outputs are folds, answers, and what they cost a
+node. Every node runs the engine of the daemon; frames take DELAY_S. Tests change the tree by hand, as a node would
+see it. A node answers an order with its level.
 """
 
 from __future__ import annotations
@@ -14,15 +15,31 @@ from itertools import count
 from typing import Any, Final, cast
 
 from subord.core.carriage.engine.engine import Engine
-from subord.core.carriage.engine.interface import Arrived, Closed, Event, Opened, Role, Transmit, Wakeup
-from subord.core.carriage.engine.ranges import Ranges
-from subord.core.carriage.engine.tree import Tree
+from subord.core.carriage.engine.interface import (
+    Act,
+    Acted,
+    Answer,
+    Arrived,
+    Closed,
+    Event,
+    Finished,
+    Offered,
+    Opened,
+    Outcome,
+    Progress,
+    Role,
+    Transmit,
+    Wakeup,
+)
+from subord.core.carriage.engine.ranges import Pair, Ranges
+from subord.core.carriage.engine.tree import Split, Tree
 from subord.core.carriage.reports.records import Record
 from subord.core.carriage.reports.reports import Fold, Publish, Reports
 from subord.core.view import Position
 
 DELAY_S: Final = 0.0002
 SERVICE: Final = "load"
+PING: Final = "ping"
 Edge = tuple[Position, Position]
 """A subordinate and its leader."""
 
@@ -41,14 +58,32 @@ class StillNode:
         self.sizes: dict[Position, int] = {}
         """The living nodes of each subordinate's branch."""
         self.reports = Reports(self)
-        self.engine = Engine(cast(Tree, self), {}, parts=(self.reports,), now=cluster.now)
-        self.bytes_in = self.frames_in = 0
+        self.engine = Engine(cast(Tree, self), {PING: Offered()}, parts=(self.reports,), now=cluster.now)
+        self.bytes_in = self.bytes_out = self.frames_in = 0
         self.cpu_s = 0.0
         self._cluster = cluster
 
     @property
     def leader(self) -> Position | None:
         return self._cluster.leaders[self.position] or None
+
+    @property
+    def is_root(self) -> bool:
+        return self.leader is None
+
+    @property
+    def path(self) -> tuple[Position, ...]:
+        return self._cluster.path_of(self.position)
+
+    def quiet_s(self, now: float) -> float:
+        return now
+
+    def every(self) -> Ranges:
+        return self._cluster.branch_of[self.position]
+
+    def split(self, targets: Ranges) -> Split:
+        found = {via: targets & self._cluster.branch_of[via] for via in self.sizes}
+        return Split(self.position in targets, {via: nodes for via, nodes in found.items() if nodes}, {})
 
     def branches(self) -> Mapping[Position, int]:
         return self.sizes
@@ -74,6 +109,9 @@ class Still:
         self._open: set[Edge] = set()
         self._lives: Counter[Position] = Counter()
         self.nodes: dict[Position, StillNode] = {}
+        self.branch_of: dict[Position, Ranges] = {}
+        self.answers: list[Answer] = []
+        """Of the orders that are over."""
         for position in leaders:
             self.start(position)
         self.list_all()
@@ -89,14 +127,15 @@ class Still:
 
     def list_all(self) -> None:
         """Every roster is right."""
-        sizes = Counter(dict.fromkeys(self.leaders, 1))
-        for position in sorted(self.leaders, key=self._depth, reverse=True):
-            sizes[self.leaders[position]] += sizes[position]
+        branches: dict[Position, list[Pair]] = {each: [(each, each)] for each in self.leaders}
         for node in self.nodes.values():
             node.sizes = {}
-        for position, leader in self.leaders.items():
+        for position in sorted(self.leaders, key=lambda each: len(self.path_of(each)), reverse=True):
+            branch = self.branch_of[position] = Ranges.of_pairs(branches[position])
+            leader = self.leaders[position]
             if leader:
-                self.nodes[leader].sizes[position] = sizes[position]
+                branches[leader].extend(branch.pairs)
+                self.nodes[leader].sizes[position] = len(branch)
 
     def is_below(self, position: Position, top: Position) -> bool:
         """Whether the node is in the branch of `top`."""
@@ -104,11 +143,12 @@ class Still:
             position = self.leaders[position]
         return position == top
 
-    def _depth(self, position: Position) -> int:
-        depth = 0
+    def path_of(self, position: Position) -> tuple[Position, ...]:
+        """From the root to the leader."""
+        path = list[Position]()
         while position := self.leaders[position]:
-            depth += 1
-        return depth
+            path.append(position)
+        return tuple(reversed(path))
 
     def open(self, position: Position) -> None:
         """The stream to the leader opens."""
@@ -154,8 +194,16 @@ class Still:
         actions = node.engine.handle(event, self.now)
         node.cpu_s += time.process_time() - began
         for action in actions:
-            assert isinstance(action, Transmit)
-            self._transmit(position, cast(Edge, action.link), action.data)
+            match action:
+                case Transmit():
+                    node.bytes_out += len(action.data)
+                    self._transmit(position, cast(Edge, action.link), action.data)
+                case Act():
+                    self.feed(position, Acted(action.order.tag, Outcome(bytes([len(node.path)]))))
+                case Finished():
+                    self.answers.append(action.answer)
+                case _:
+                    assert isinstance(action, Progress)
         if node.engine.deadline < float("inf"):
             self.after(node.engine.deadline - self.now, lambda: self._wake(position, node))
 

@@ -242,7 +242,8 @@ class Blobs:
             link = self._link_to(peer, wanted)
             if link is not None:
                 wanted.asked, wanted.is_doubted = link, False
-                self._idle_since.pop(peer, None)
+                if self._calls.get(peer) is link:  # else a former call to a new leader stays idle
+                    self._idle_since.pop(peer, None)
                 self._await(wanted, now)
                 return True
         self._give_up(wanted, now)

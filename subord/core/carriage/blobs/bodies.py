@@ -7,9 +7,8 @@ from typing import Annotated, Final
 import msgspec
 
 from subord.core.carriage.blobs import bounds
-from subord.core.carriage.engine.frames import Unreadable
+from subord.core.carriage.engine.frames import decode_with
 from subord.core.carriage.engine.ranges import POSITION_MAX
-from subord.core.decoding import UNREADABLE
 
 NUMBERS: Final = range(48, 64)
 _Name = Annotated[bytes, msgspec.Meta(min_length=bounds.NAME_BYTES, max_length=bounds.NAME_BYTES)]
@@ -51,10 +50,7 @@ _decoder: msgspec.msgpack.Decoder[Body] = msgspec.msgpack.Decoder(Body)
 
 def decode(body: msgspec.Raw) -> Body:
     """A body within all bounds. Raises Unreadable."""
-    try:
-        return _decoder.decode(body)
-    except UNREADABLE as reason:
-        raise Unreadable(str(reason)) from None
+    return decode_with(_decoder, body)
 
 
 def pieces(name: bytes, chunk: bytes, offset: int) -> list[Piece]:

@@ -46,6 +46,8 @@ ANSWER_BYTES_MAX: Final = 1 << 20
 HELD_BYTES_MAX: Final = 16 << 20
 """Results that a node holds of all orders."""
 TAGS_MAX: Final = 16_384
+READINGS_MAX: Final = 1024
+"""Of these, tags of orders without effects."""
 TAG_KEEP_S: Final = 900.0
 """A tag is kept this long after the order's end: a stopped node may pass an old order on when it continues."""
 OUTCOMES_BYTES_MAX: Final = 16 << 20

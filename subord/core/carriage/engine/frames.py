@@ -8,7 +8,7 @@ is longer than FRAME_BYTES_MAX, and none names a time of day: what is left of an
 
 from __future__ import annotations
 
-from typing import Annotated, Final, NamedTuple
+from typing import Annotated, Final, NamedTuple, TypeVar
 
 import msgspec
 
@@ -19,6 +19,7 @@ from subord.core.decoding import UNREADABLE
 from subord.core.view import Incarnation, Position
 
 Tag = bytes
+T = TypeVar("T")
 _Position = Annotated[int, msgspec.Meta(ge=1, le=POSITION_MAX)]
 _Flat = tuple[Annotated[int, msgspec.Meta(ge=0, le=POSITION_MAX)], ...]
 _Number = Annotated[int, msgspec.Meta(ge=0, le=(1 << 53) - 1)]
@@ -154,10 +155,18 @@ def number_of(body: msgspec.Raw) -> int:
     return head[1]
 
 
+def decode_with(decoder: msgspec.msgpack.Decoder[T], body: msgspec.Raw) -> T:
+    """A body of the types of the decoder, whatever the bytes are. Raises Unreadable."""
+    try:
+        return decoder.decode(body)
+    except UNREADABLE as reason:
+        raise Unreadable(str(reason)) from None
+
+
 def decode_body(body: msgspec.Raw) -> Body:
     """A body of orders within all bounds. Raises Unreadable."""
+    found = decode_with(_decoder, body)
     try:
-        found = _decoder.decode(body)
         for each in _flats(found):
             Ranges.unflat(each)
         if isinstance(found, Ask) and not _fits(found):

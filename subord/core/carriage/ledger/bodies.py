@@ -9,10 +9,9 @@ from typing import Annotated, Final
 
 import msgspec
 
-from subord.core.carriage.engine.frames import Unreadable
+from subord.core.carriage.engine.frames import decode_with
 from subord.core.carriage.engine.ranges import POSITION_MAX
 from subord.core.carriage.ledger import bounds
-from subord.core.decoding import UNREADABLE
 
 NUMBERS: Final = range(32, 48)
 _Position = Annotated[int, msgspec.Meta(ge=1, le=POSITION_MAX)]
@@ -79,7 +78,4 @@ _decoder: msgspec.msgpack.Decoder[Body] = msgspec.msgpack.Decoder(Body)
 
 def decode(body: msgspec.Raw) -> Body:
     """A body within all bounds. Raises Unreadable."""
-    try:
-        return _decoder.decode(body)
-    except UNREADABLE as reason:
-        raise Unreadable(str(reason)) from None
+    return decode_with(_decoder, body)

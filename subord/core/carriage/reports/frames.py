@@ -10,10 +10,9 @@ from typing import Annotated
 import msgspec
 
 from subord.core.carriage.engine.bounds import SERVICE_CHARS_MAX
-from subord.core.carriage.engine.frames import Unreadable
+from subord.core.carriage.engine.frames import decode_with
 from subord.core.carriage.reports import bounds
 from subord.core.carriage.reports.coverage import Missing
-from subord.core.decoding import UNREADABLE
 
 _Count = Annotated[int, msgspec.Meta(ge=0, le=bounds.COUNT_MAX)]
 
@@ -43,7 +42,4 @@ _decoder = msgspec.msgpack.Decoder(Report)
 
 def decode_report(body: msgspec.Raw) -> Report:
     """Raises Unreadable."""
-    try:
-        return _decoder.decode(body)
-    except UNREADABLE as reason:
-        raise Unreadable(str(reason)) from None
+    return decode_with(_decoder, body)

@@ -1,9 +1,10 @@
 """The tags that a node has acted on, so that it acts at most once on each.
 
 Inputs are tags and digests of orders, what the disk says, and outcomes; output is what to do with a question: act,
-wait for the outcome, or give the one that is known. A tag is kept TAG_KEEP_S after the end of its order. Invariants:
-for a tag that is kept, `begin` says START once, and another order with it is `tag used`; a tag of an earlier life,
-or one with effects on which the node has begun to act, is never dropped early.
+wait for the outcome, or give the one that is known. A tag is kept TAG_KEEP_S after the end of its order; of readings
+only the last READINGS_MAX are, for to read again does no harm. Invariants: for a tag that is kept, `begin` says START
+once, and another order with it is `tag used`; a tag of an earlier life, or one with effects on which the node has
+begun to act, is never dropped early.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from subord.core.carriage.engine import bounds
 from subord.core.carriage.engine.causes import BUSY, OUTCOME_UNKNOWN, TAG_USED, TOO_LARGE
 from subord.core.carriage.engine.frames import Tag
 from subord.core.carriage.engine.interface import Outcome
+
+SPARE = 64  # void expiries that need no tidying
 
 
 class Step(enum.Enum):
@@ -36,12 +39,11 @@ class Begun(NamedTuple):
 class _Entry:
     """One tag. `digest`: of its order; empty: of an earlier life. `outcome` None: the node acts."""
 
-    __slots__ = ("digest", "has_effects", "outcome", "until")
+    __slots__ = ("digest", "outcome", "until")
 
-    def __init__(self, digest: bytes, until: float, *, has_effects: bool, outcome: Outcome | None = None) -> None:
+    def __init__(self, digest: bytes, until: float, outcome: Outcome | None = None) -> None:
         self.digest = digest
         self.until = until
-        self.has_effects = has_effects
         self.outcome = outcome
 
 
@@ -51,11 +53,12 @@ class Tags:
     def __init__(self, over: Iterable[tuple[Tag, float]] = (), now: float = 0.0) -> None:
         """`over`: tags that earlier lives have noted, and for how many seconds to keep them."""
         self._entries: dict[Tag, _Entry] = {}
+        self._readings: dict[Tag, None] = {}
         self._expiries: list[tuple[float, Tag]] = []
         self._outcome_bytes = 0
         self.evicted = 0
         for tag, keep_s in over:
-            self._add(tag, _Entry(b"", now + keep_s - bounds.TAG_KEEP_S, has_effects=True, outcome=_UNKNOWN))
+            self._add(tag, _Entry(b"", now + keep_s - bounds.TAG_KEEP_S, _UNKNOWN))
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -71,9 +74,13 @@ class Tags:
         """A question for the own result, of an order that ends at `until`. `digest`: of all that makes the order."""
         entry = self._entries.get(tag)
         if entry is None:
+            if len(self._readings) >= bounds.READINGS_MAX:
+                self._evict()
             if len(self._entries) >= bounds.TAGS_MAX and not self._evict():
                 return Begun(Step.TELL, Outcome(cause=BUSY))
-            self._add(tag, _Entry(digest, until, has_effects=has_effects))
+            self._add(tag, _Entry(digest, until))
+            if not has_effects:
+                self._readings[tag] = None
             return Begun(Step.START)
         if entry.digest and entry.digest != digest:
             return Begun(Step.TELL, Outcome(cause=TAG_USED))
@@ -117,15 +124,16 @@ class Tags:
 
     def _drop(self, tag: Tag) -> None:
         entry = self._entries.pop(tag)
+        self._readings.pop(tag, None)
         if entry.outcome is not None:
             self._outcome_bytes -= len(entry.outcome.result)
-        if len(self._expiries) > 2 * bounds.TAGS_MAX:
+        if len(self._expiries) > 2 * len(self._entries) + SPARE:
             self._expiries = sorted(each for each in self._expiries if each[1] in self._entries)
 
     def _evict(self) -> bool:
-        """Drop the oldest tag of a reading that is over: to read again does no harm."""
-        for tag, entry in self._entries.items():
-            if not entry.has_effects and entry.outcome is not None:
+        """Drop the oldest tag of a reading that is over."""
+        for tag in self._readings:
+            if self._entries[tag].outcome is not None:
                 self._drop(tag)
                 self.evicted += 1
                 return True
