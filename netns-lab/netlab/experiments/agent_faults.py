@@ -232,7 +232,8 @@ def measure_one(plan: Plan, nodes: int, number: int) -> Record:
         lab.start_all()
         lab.wait_stable(STABLE_S_MAX)
         start_agents(lab, plan)
-        return {"turns": [turn_of(lab, plan, fault) for fault in FAULTS if fault.name in plan.faults]}
+        found = {"turns": [turn_of(lab, plan, fault) for fault in FAULTS if fault.name in plan.faults]}
+        return {**found, "faults": faults_of(found)}
 
 
 def start_agents(lab: Lab, plan: Plan) -> None:
