@@ -198,7 +198,7 @@ FAULTS = (
     Fault("clock an hour ahead", "order expired", clocks(HOUR_S)),
     Fault("clock an hour behind", "not yet valid", clocks(-HOUR_S)),
     Fault("unsigned", "unsigned", changes={"authority": ""}, everywhere=True),
-    Fault("altered", "altered", changes={"payload": text(b'{"file": "altered-order"}')}, everywhere=True),
+    Fault("altered", "altered", changes={"payload": text(b'{"file": "altered", "fails": false}')}, everywhere=True),
     Fault("expired", "order expired", given={"shift_ms": -HOUR_MS}, everywhere=True),
     Fault("another order with the tag", "tag used", other_order, everywhere=True),
     Fault("no agent", "no agent", no_agent),  # the last: it stays so

@@ -60,7 +60,7 @@ class GivenOrders:
         return {**found, "took_s": time.monotonic() - began}
 
     def judge(self, step: Answered, allowed: Collection[int], wait: Wait) -> Answers:
-        """Wait for all answers. Raises Shortfall, LabError."""
+        """Wait for all answers. Raises Shortfall."""
         given, self._given = self._given, []
         wait(time.monotonic() + step.within_s + GRACE_S, lambda: all(each.answer.done() for each in given))
         took_s, causes = [0.0], dict[str, int]()
@@ -79,7 +79,7 @@ class GivenOrders:
         return Answers(orders=len(took_s) - 1, took_s_max=max(took_s), void=void, missing=causes)
 
     def _heard(self, given: Given) -> Heard | None:
-        """The answer to one order; None: the node that gave it has ended. Raises Shortfall, LabError."""
+        """The answer to one order; None: the node that gave it has ended. Raises Shortfall."""
         is_running = given.issuer in self._state.running
         if not given.answer.done():
             if not is_running:
@@ -87,9 +87,9 @@ class GivenOrders:
             raise Shortfall(f"{given.issuer} has no answer yet")
         try:
             found = given.answer.result()
-        except LabError:
+        except LabError as reason:
             if is_running and given.issuer in given.running:
-                raise
+                raise Shortfall(f"an order has no answer: {reason}") from None
             return None
         missing = {
             position_of(address, self._network): str(each["cause"])
