@@ -16,6 +16,7 @@ Given = Callable[..., None]
 records = imported("records")
 build_growth_daemons = imported("build_growth_daemons")
 build_mappings = imported("build_mappings")
+build_order_faults = imported("build_order_faults")
 build_paper = imported("build_paper")
 build_peers = imported("build_peers")
 build_prometheus = imported("build_prometheus")
@@ -410,3 +411,34 @@ def test_a_figure_within_the_spread_of_before_is_not_worse(given: Given, now: tu
     runs = [*release_runs("before", 5.0, 5.5, 6.0), *release_runs("now", *now)]
     given(releases={"machine": MACHINE, "commits": {"before": "abc", "now": "def"}, "runs": runs})
     assert "0 of 1 figures" in build_releases.worse()
+
+
+# -- orders and faults ---------------------------------------------------------------------------------------------
+
+
+def test_faults_of_agents_name_what_differed_and_count_failed_runs(given: Given) -> None:
+    def turn(missing: dict[str, str], took_s: float) -> Run:
+        answer = {"nodes": "1-75", "missing": missing, "took_s": took_s}
+        return {"harm": "no agent", "answers": [answer, {**answer, "took_s": 0.1}] * 2}
+
+    held = measured(0, nodes=300, turns=[turn({"no agent": "1,3-4"}, 1.0)], faults=[])
+    worse = measured(1, nodes=300, turns=[turn({"no agent": "1,3-4", "silent": "7"}, 3.0)], faults=["no agent: ..."])
+    given(agents=[held, worse, {**measured(2, nodes=300), "fault": "the lab fell over"}])
+    ((harm, missing, first, again, whole),) = rows(build_order_faults.agents())
+    assert (harm, missing) == ("no agent", "6 `no agent`; 6 `no agent`, 2 `silent`")
+    assert (first, again, whole) == ("2.00 (1.00..3.00)", "0.10", "1 of 3")
+
+
+def test_faults_of_orders_have_a_row_for_each_wait_also_of_a_scenario_that_failed(given: Given) -> None:
+    def answered(took_s: float, **missing: int) -> Run:
+        return {"step": {"do": "answered"}, "seen": {"orders": 2, "took_s_max": took_s, "missing": missing}}
+
+    order, kill = {"step": {"do": "order", "nodes": "1-2", "times": 16}}, {"step": {"do": "kill", "nodes": "5"}}
+    whole = [{"step": {"do": "start"}}, order, answered(0.5), order, kill, answered(1.0, down=2)]
+    failed = [*whole[:2], answered(0.7, silent=1), order, kill, {"step": {"do": "answered"}}]
+    scenarios = [{"scenario": "x", "steps": each} for each in (whole, failed, [*whole[:2], failed[-1]])]
+    given(order_faults={"machine": MACHINE, "scenarios": scenarios})
+    assert rows(build_order_faults.orders()) == [
+        ["order 1-2, 16 each", "2", "0 to 1 `silent`", "0.60 (0.50..0.70)", "2 of 3"],
+        ["order 1-2, 16 each, kill 5", "2", "2 `down`", "1.00", "1 of 2"],
+    ]
