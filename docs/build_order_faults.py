@@ -68,38 +68,36 @@ def _missing(counts: Iterable[Counter[str]]) -> str:
 
 def orders() -> str:
     """One row for each step `answered` that was played: all runs together. The last one of a run may have failed."""
-    scenarios = records.read("order-faults")["scenarios"]
     rows = []
-    for some in records.groups(scenarios, "scenario").values():
-        for number, what in enumerate(_faults(max(some, key=lambda each: len(each["steps"])))):
-            steps = [each["steps"][step] for each in some for step in _answered(each)[number : number + 1]]
-            seen = [each["seen"] for each in steps if "seen" in each]
+    for some in records.groups(records.read("order-faults")["scenarios"], "scenario").values():
+        played = [list(_waits(each)) for each in some]
+        for number, (what, _) in enumerate(max(played, key=len)):
+            waits = [each[number] for each in played if len(each) > number]
+            seen = [found for _, found in waits if found is not None]
             rows.append(
                 [
                     what,
                     records.spread([each["orders"] for each in seen], 0),
                     _causes([each["missing"] for each in seen]),
                     records.spread([each["took_s_max"] for each in seen], 2),
-                    f"{len(seen)} of {len(steps)}",
+                    f"{len(seen)} of {len(waits)}",
                 ]
             )
     return markdown(["what was done", "orders", "missing, of all together", "all answered after, s", "held"], rows)
 
 
-def _answered(scenario: Turn) -> list[int]:
-    return [number for number, each in enumerate(scenario["steps"]) if each["step"]["do"] == "answered"]
-
-
-def _faults(scenario: Turn) -> Iterator[str]:
-    """What was done before each `answered`."""
+def _waits(scenario: Turn) -> Iterator[tuple[str, Turn | None]]:
+    """What was done before each `answered`, and what was seen then; None: it failed."""
     words: list[str] = []
     for each in scenario["steps"]:
         step = each["step"]
         if step["do"] == "answered":
-            yield ", ".join(words)
+            yield ", ".join(words), each["seen"]
             words = []
         elif step["do"] not in UNTOLD:
             words.append(_in_words(step))
+    if "(answered)" in (scenario["failure"] or ""):
+        yield ", ".join(words), None
 
 
 def _in_words(step: Turn) -> str:
@@ -116,7 +114,7 @@ def _causes(missing: list[dict[str, int]]) -> str:
         numbers = [each.get(cause, 0) for each in missing]
         low, high = min(numbers), max(numbers)
         cells.append(f"{low:,} `{cause}`" if low == high else f"{low:,} to {high:,} `{cause}`")
-    return ", ".join(cells) or "none"
+    return ", ".join(cells) or ("none" if missing else "-")
 
 
 def orders_about() -> str:

@@ -435,8 +435,10 @@ def test_faults_of_orders_have_a_row_for_each_wait_also_of_a_scenario_that_faile
 
     order, kill = {"step": {"do": "order", "nodes": "1-2", "times": 16}}, {"step": {"do": "kill", "nodes": "5"}}
     whole = [{"step": {"do": "start"}}, order, answered(0.5), order, kill, answered(1.0, down=2)]
-    failed = [*whole[:2], answered(0.7, silent=1), order, kill, {"step": {"do": "answered"}}]
-    scenarios = [{"scenario": "x", "steps": each} for each in (whole, failed, [*whole[:2], failed[-1]])]
+    failed = [*whole[:2], answered(0.7, silent=1), order, kill]
+    words = "step 3 (answered): 1 was answered after 9.00 s, at most 5 s are allowed"
+    failures = ((whole, None), (failed, words), (whole[:2], words))
+    scenarios = [{"scenario": "x", "steps": steps, "failure": failure} for steps, failure in failures]
     given(order_faults={"machine": MACHINE, "scenarios": scenarios})
     assert rows(build_order_faults.orders()) == [
         ["order 1-2, 16 each", "2", "0 to 1 `silent`", "0.60 (0.50..0.70)", "2 of 3"],

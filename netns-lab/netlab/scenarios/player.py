@@ -70,7 +70,6 @@ class Player:
                     seen = self._do(step)
                 except Shortfall as reason:
                     found.failure = f"step {number} ({step.__struct_config__.tag}): {reason}"
-                    found.steps.append(PlayedStep(number=number, at_s=at_s, step=step))
                     self._say(f"{time.monotonic() - began:8.2f}    FAILED: {reason}")
                     break
                 self._after(step)
