@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import base64
 import json
+import os
+import signal
 import subprocess
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -18,12 +20,24 @@ from netlab.experiments.signing import HOUR_MS, SERVICES, Operator, times
 from netlab.lab import Lab
 from netlab.processes.rundir import POLICY
 
+from subord.client.errors import CommandError
+from subord.core.carriage.engine.bounds import LEASE_S
+
 from .lab_helpers import SUBORD, settled
 
 pytestmark = pytest.mark.lab(few=True)
 
 NODES = 7
 WAIT_S_MAX = 30.0
+ENDED_S_MAX = 3.0
+
+
+CODE = (
+    f"import sys; sys.path.insert(0, {str(Path(toy_services.__file__).parent)!r}); import toy_services; "
+    "toy_services.register(); from subord.cli import main; sys.exit(main())"
+)
+COMMAND = (str(Path(SUBORD).with_name("python")), "-c", CODE)
+"""`subord` with the services of tests."""
 
 
 @pytest.fixture(scope="module")
@@ -73,10 +87,7 @@ def test_a_signed_order_runs_once_everywhere_and_a_resent_one_not_again(lab: Lab
 
 def test_the_command_signs_the_order_itself(lab: Lab) -> None:
     """The command of a service that only tests have."""
-    code = f"import sys; sys.path.insert(0, {str(Path(toy_services.__file__).parent)!r}); import toy_services; "
-    code += "toy_services.register(); from subord.cli import main; sys.exit(main())"
-    python = Path(SUBORD).with_name("python")
-    done = lab.run(6, str(python), "-c", code, "touch", "typed", lab.address(2), lab.address(4))
+    done = lab.run(6, *COMMAND, "touch", "typed", lab.address(2), lab.address(4))
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("touched: 2\n2 of 2 answered in ")
     assert acted(lab, "typed") == [0, 1, 0, 1, 0, 0, 0]
@@ -206,6 +217,41 @@ def test_a_revoked_operator_is_refused_by_every_agent(lab: Lab, tmp_path: Path) 
 
 def revocations(lab: Lab, position: int) -> Any:
     return lab.document(position, "/v1/operators")["revocations"]
+
+
+def lines(lab: Lab, name: str, word: str) -> int:
+    """The nodes on which a leased service began, or ended."""
+    files = [lab.directory.node(each) / name for each in lab.positions]
+    return sum(word in file.read_text() for file in files if file.exists())
+
+
+def test_an_interrupted_command_ends_what_runs_on_all_nodes(lab: Lab) -> None:
+    environment = {
+        "SUBORD_SOCKET": str(lab.control_socket(6)),
+        "SUBORD_OPERATOR_KEY": str(lab.directory.operator_key),
+    }
+    with subprocess.Popen([*COMMAND, "linger", "interrupted"], env=os.environ | environment) as command:
+        until(lambda: lines(lab, "interrupted", "began") == NODES, "all act")
+        assert lines(lab, "interrupted", "ended") == 0
+        command.send_signal(signal.SIGINT)
+        assert command.wait(10) != 0
+    assert wait_until(lambda: lines(lab, "interrupted", "ended") == NODES, ENDED_S_MAX, 0.02)
+
+
+def test_what_runs_ends_within_its_lease_when_the_issuer_dies(lab: Lab, operator: Operator) -> None:
+    """Also on the node of the issuer, whose agent lives."""
+    body = operator.order("alone", service="linger", run_s=60.0)
+    with ThreadPoolExecutor(1) as pool:
+        asked = pool.submit(operator.give, body, 5, "linger")
+        until(lambda: lines(lab, "alone", "began") == NODES, "all act")
+        lab.kill(5)
+        with pytest.raises(CommandError):
+            asked.result()
+    assert wait_until(lambda: lines(lab, "alone", "ended") == NODES, LEASE_S + 2.0, 0.05)
+    lab.start_and_wait(5)
+    until(lambda: ping(lab)["told"] == NODES, "it is back")
+    assert causes(operator.give(body, 5, "linger")) == {"lease over": NODES}
+    assert lines(lab, "alone", "began\nended\nbegan") == 0
 
 
 def test_each_fault_is_named_at_the_nodes_concerned_alone(lab: Lab) -> None:

@@ -45,20 +45,22 @@ class Operator:
         *,
         nodes: str | None = None,
         user: str = "root",
-        namespace: str = f"subord.{SERVICE}",
+        service: str = SERVICE,
+        namespace: str = "",
         shift_ms: int = 0,
+        run_s: float = BUDGET_S,
         tag: bytes = b"",
         **behaviour: bool,
     ) -> Body:
         """The body of a request: append to the file `name`. `shift_ms`: the clock of the operator is so far ahead.
-        `tag` b"": a new one. `behaviour`: of the service."""
+        `namespace` "": that of the service. `tag` b"": a new one. `behaviour`: of the service."""
         payload = json.dumps({"file": name, **behaviour}).encode()
         targets = None if nodes is None else Ranges.of(listed(nodes))
         tag = tag or os.urandom(16)
-        order = order_of(tag, SERVICE, payload, targets, 1)
-        authority = service_orders.valid_for(user, int(time.time() * 1000) + shift_ms, BUDGET_S)
+        order = order_of(tag, service, payload, targets, 1)
+        authority = service_orders.valid_for(user, int(time.time() * 1000) + shift_ms, run_s)
         content = service_orders.content_of(CLUSTER, order, authority)
-        command = ["ssh-keygen", "-Y", "sign", "-q", "-f", str(self.key), "-n", namespace]
+        command = ["ssh-keygen", "-Y", "sign", "-q", "-f", str(self.key), "-n", namespace or f"subord.{service}"]
         signature = subprocess.run(command, input=content, capture_output=True, check=True).stdout
         signed = msgspec.structs.replace(authority, signature=signature)
         return {
@@ -68,11 +70,11 @@ class Operator:
             "authority": text(service_orders.encode(signed)),
         }
 
-    def give(self, body: Body, at: int | None = None) -> dict[str, Any]:
+    def give(self, body: Body, at: int | None = None, service: str = SERVICE) -> dict[str, Any]:
         """The document of the answer; told and missing nodes are those asked. `at` None: the last node but one.
         Raises CommandError."""
         path = str(self.lab.control_socket(at or self.lab.positions[-2]))
-        found = change(path, f"/v1/{SERVICE}?budget={BUDGET_S}", 2 * BUDGET_S, body=json.dumps(body).encode())
+        found = change(path, f"/v1/{service}?budget={BUDGET_S}", 2 * BUDGET_S, body=json.dumps(body).encode())
         assert found["told"] + sum(each["count"] for each in found["missing"]) == found["asked"]
         return found
 
