@@ -44,7 +44,8 @@ from subord.core.node import Node
 from subord.core.settings import Settings
 from subord.runtime.counters import Counters
 from subord.runtime.frames import SEND_S_MAX, Frames, Sender, frame
-from subord.runtime.orders.driver import CALLS_OF_ONE_MAX, EARLY_MAX, OrderDriver
+from subord.runtime.orders.call import EARLY_MAX
+from subord.runtime.orders.driver import CALLS_OF_ONE_MAX, OrderDriver
 
 OURS, THEIRS = 1000, 2000
 PEER = "10.0.0.2"

@@ -63,14 +63,12 @@ from subord.core.view import Position
 from subord.runtime.counters import Counters
 from subord.runtime.frames import Frames, Sender, Stream
 from subord.runtime.orders.agent import Agent
+from subord.runtime.orders.call import Call
 from subord.runtime.orders.link import OrderLink, is_credit, is_of_orders
 
 logger = logging.getLogger("subord")
-HANG_UP_S_MAX: Final = 1.0
 CALLS_OF_ONE_MAX: Final = 16
 """Streams of their own that one peer has open to this node."""
-EARLY_MAX: Final = 16
-"""Frames that wait until a stream of its own is open."""
 Reading = Callable[[bytes], Awaitable[bytes]]
 """The result of this node for a payload."""
 Receipt = Callable[[Order, bytes], bytes]
@@ -95,15 +93,6 @@ class _Waiting:
     def __init__(self) -> None:
         self.answer: Answer | None = None
         self.is_over = trio.Event()
-
-
-class _Call:
-    """A stream of its own to another node."""
-
-    def __init__(self, data: bytes) -> None:
-        self.scope = trio.CancelScope()
-        self.early = [data]
-        """Frames that came before the stream was open."""
 
 
 class OrderDriver:
@@ -139,7 +128,7 @@ class OrderDriver:
         self.engine = Engine(self._tree, offered, parts=(self.reports, *carried), now=trio.current_time())
         self._timer = trio.CancelScope(deadline=inf)
         self._links: dict[Link, OrderLink] = {}
-        self._calls: dict[Link, _Call] = {}
+        self._calls: dict[Link, Call] = {}
         self._waiting: dict[Tag, _Waiting] = {}
         self._nursery: trio.Nursery | None = None
         self._part_actions: dict[type[PartAction], Callable[[Any], None]] = {}
@@ -209,16 +198,11 @@ class OrderDriver:
         link, call = self._links.get(action.link), self._calls.get(action.link)
         if link is not None:
             return link.offer(action.lane, action.data)
-        if call is None:
-            return True
-        has_room = len(call.early) < EARLY_MAX
-        if has_room:
-            call.early.append(action.data)
-        return has_room
+        return call is None or call.take(action.data)
 
     def _begin_call(self, action: CallDirect) -> None:
         """A position comes of what other nodes say, so it may be outside the network."""
-        call = self._calls[action.link] = _Call(action.data)
+        call = self._calls[action.link] = Call(action.data)
         if 0 < action.peer <= self._node.context.settings.network.size:
             self._start(self._call, action, call)
         else:
@@ -227,16 +211,10 @@ class OrderDriver:
     def _hang_up(self, name: Link) -> None:
         """The call ends when what waits on its link is sent."""
         call = self._calls.pop(name, None)
-        if call is None:
-            return
-        link = self._links.get(name)
-        if link is None:
-            call.scope.cancel()
-        else:
-            call.scope.deadline = trio.current_time() + HANG_UP_S_MAX
-            link.finish()
+        if call is not None:
+            call.hang_up(self._links.get(name))
 
-    async def _fail_call(self, action: CallDirect, call: _Call) -> None:
+    async def _fail_call(self, action: CallDirect, call: Call) -> None:
         await trio.lowlevel.checkpoint()
         if not call.scope.cancel_called and self._calls.pop(action.link, None) is not None:
             self.end(action.link, SILENT)
@@ -427,7 +405,7 @@ class OrderDriver:
                     break
         return b""
 
-    async def _call(self, action: CallDirect, call: _Call) -> None:
+    async def _call(self, action: CallDirect, call: Call) -> None:
         """Ask a node over a stream of its own, until the node ends it, or the engine, maybe before this starts."""
         cause = SILENT
         with call.scope, suppress(trio.BrokenResourceError, trio.ClosedResourceError):
@@ -437,7 +415,7 @@ class OrderDriver:
         if self._calls.pop(action.link, None) is not None:  # else the engine has ended it
             self.end(action.link, cause)
 
-    async def _ask(self, action: CallDirect, call: _Call, stream: Stream) -> str:
+    async def _ask(self, action: CallDirect, call: Call, stream: Stream) -> str:
         """The cause for the engine, when the stream ends."""
         link = OrderLink(
             Sender(stream, self._address(action.peer)),
@@ -447,9 +425,7 @@ class OrderDriver:
             name=action.link,
         )
         self._links[link.name] = link
-        for data in call.early:
-            link.offer(lane_of(data), data)
-        call.early.clear()
+        call.opened(link)
         other = b""
         try:
             async with trio.open_nursery() as nursery:
