@@ -61,6 +61,7 @@ PAGES = (
     "docs/reference.md",
     "docs/trouble.md",
     "docs/node-sets.md",
+    "docs/exec.md",
     "docs/json.md",
     "docs/page.md",
     "docs/first-cluster.md",

@@ -17,6 +17,9 @@ from subord import SCHEMA_VERSION
 from subord.api.models import coverage, document, fields, members, operators, orders, orders_under_way
 from subord.cli import position, speedup
 from subord.config.load import dotted, load
+from subord.services import live
+from subord.services.exec import core as exec_core
+from subord.services.exec import managing, showing
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 Schema = dict[str, Any]
@@ -132,6 +135,19 @@ class Pinged(coverage.PingDocument, frozen=True, kw_only=True):
     missing: tuple[Missing, ...]
 
 
+class Executed(exec_core.ExecDocument, frozen=True, kw_only=True):
+    """The last line of `subord exec --json`. `not_begun`: nodes of the waves after one that failed."""
+
+    not_begun: tuple[str, ...]
+
+
+class ExecLine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A line of the answer: either new results, msgpack in Base64, with their nodes; or the document, in the last."""
+
+    results: tuple[live.LiveResult, ...] | msgspec.UnsetType = msgspec.UNSET
+    document: exec_core.ExecDocument | msgspec.UnsetType = msgspec.UNSET
+
+
 class Waited(document.Document, frozen=True, kw_only=True):
     """`missing`: why the state is not reached; null: it is."""
 
@@ -175,6 +191,7 @@ COMMANDS: dict[str, tuple[Any, str]] = {
     "tree": (members.TreeDocument, "/v1/tree"),
     "members": (members.MembersDocument, "/v1/members"),
     "ping": (Pinged, ""),
+    "exec": (Executed, ""),
     "errors": (fields.ErrorsDocument, "/v1/errors"),
     "events": (EventLine, ""),
     "why": (fields.WhyDocument, "/v1/why"),
@@ -208,6 +225,9 @@ OTHERS: dict[str, tuple[Any, str]] = {
     "records": (fields.RecordsDocument, "/v1/records"),
     "operators": (operators.OperatorsDocument, "/v1/operators"),
     "ping-asked": (coverage.PingDocument, "/v1/ping"),
+    "exec-node": (showing.NodeLine, "subord exec --json: each node"),
+    "exec-running": (managing.RunningLine, "subord exec --list --json: each command"),
+    "exec-asked": (ExecLine, "POST /v1/exec"),
     "statements": (orders.StatementsDocument, "/v1/statements"),
     "orders-prepared": (orders.PreparedDocument, "/v1/orders/prepare"),
     "orders": (orders.JudgedDocument, "POST /v1/orders"),

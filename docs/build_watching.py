@@ -24,7 +24,7 @@ from trio.testing import MockClock
 from subord.api.handlers import changes, members, peer_answers, problems
 from subord.api.models import nodes, trees
 from subord.api.node_api import AskFailure, Question
-from subord.client import drawing, missing_nodes, problem_lines
+from subord.client import drawing, problem_lines, tree_parts
 from subord.client.change_line import change_line
 from subord.client.folding import folded
 from subord.core.carriage.engine.interface import Answer
@@ -138,7 +138,7 @@ def down() -> str:
     root = with_failures()
     document = trees.tree(nodes.roster(SETTINGS, root.roster()), gone=members.gone(root))
     tree: dict[str, Any] = json.loads(msgspec.json.encode(document))
-    rows = missing_nodes.down(tree["rows"])
+    rows = tree_parts.down(tree["rows"])
     return _screen(
         "subord tree --down",
         drawing.colourless(drawing.picture(tree, rows, None, drawing.STROKES)).splitlines(),

@@ -290,9 +290,10 @@ class Daemon:
 
     def _serve(self, nursery: trio.Nursery) -> None:
         """Serve the API on the control socket and on the web address."""
-        control = {**control_app(self), **service_app(self)}
+        services = service_app(self)
+        control = {**control_app(self), **services}
         orders = {**signed_handlers(self), **record_handlers(self)}
-        serve_control = partial(server.serve, changes=control_changes(self), orders=orders)
+        serve_control = partial(server.serve, changes=control_changes(self), orders=orders, awaited=services)
         nursery.start_soon(serve_control, control, self._control_listener)
         if self._web_listener is not None:
             is_our_host = host_check(self, self.config.node.web_names)

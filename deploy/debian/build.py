@@ -38,6 +38,7 @@ FILES = {
     "debian/subord.toml": f"{PLACE}/subord.toml",
     "debian/logrotate": "etc/logrotate.d/subord",
     "subord.toml": "usr/share/doc/subord/examples/subord.toml",
+    "subord-agent-exec.conf": "usr/share/doc/subord/examples/subord-agent-exec.conf",
     "slurm-epilog.sh": "usr/share/doc/subord/examples/slurm-epilog.sh",
     "gridengine-epilog.sh": "usr/share/doc/subord/examples/gridengine-epilog.sh",
     "prometheus/prometheus.yml": "usr/share/doc/subord/examples/prometheus/prometheus.yml",

@@ -67,7 +67,7 @@ class Journal:
     """The journal in one directory. Calls must not overlap."""
 
     def __init__(self, directory: str) -> None:
-        self._directory = directory
+        self.directory = directory
         self._entries: dict[Tag, _Entry] | None = None  # None: not read yet
         self._bytes = 0
         self._dropped_ms = 0
@@ -101,7 +101,7 @@ class Journal:
             try:
                 self._check()
                 self._lock()
-                entries = dict(filter(None, (_entry_of(each) for each in os.scandir(self._directory))))
+                entries = dict(filter(None, (_entry_of(each) for each in os.scandir(self.directory))))
                 self._dropped_ms = _number_in(self._path(DROPPED))
             except OSError as error:
                 raise self._failed(error) from None
@@ -174,12 +174,12 @@ class Journal:
 
     def _check(self) -> None:
         """Refuse a directory that others could write to. Raises JournalError, OSError."""
-        status = os.stat(self._directory)
+        status = os.stat(self.directory)
         if not stat.S_ISDIR(status.st_mode):
             raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
         if status.st_uid != os.geteuid() or status.st_mode & WRITABLE_BY_OTHERS:
             what = f"user {status.st_uid} owns it, mode {stat.S_IMODE(status.st_mode):04o}"
-            raise JournalError(BAD_MODE, f"the journal {self._directory} does not count: {what}; chmod 700")
+            raise JournalError(BAD_MODE, f"the journal {self.directory} does not count: {what}; chmod 700")
 
     def _sync_or_drop(self, entry: _Entry) -> None:
         """Raises OSError: the order is not begun, and may be given again."""
@@ -192,24 +192,24 @@ class Journal:
     def _lock(self) -> None:
         """Keep other agents out of the directory until this process ends. Raises JournalError, OSError."""
         if self._locked < 0:
-            self._locked = os.open(self._directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            self._locked = os.open(self.directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             fcntl.flock(self._locked, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise JournalError(NO_JOURNAL, f"another agent uses the journal {self._directory}") from None
+            raise JournalError(NO_JOURNAL, f"another agent uses the journal {self.directory}") from None
 
     def _sync(self) -> None:
-        directory = os.open(self._directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        directory = os.open(self.directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             os.fsync(directory)
         finally:
             os.close(directory)
 
     def _path(self, name: str) -> str:
-        return os.path.join(self._directory, name)
+        return os.path.join(self.directory, name)
 
     def _failed(self, error: OSError) -> JournalError:
-        return JournalError(NO_JOURNAL, f"the journal {self._directory} cannot be used: {error.strerror or error}")
+        return JournalError(NO_JOURNAL, f"the journal {self.directory} cannot be used: {error.strerror or error}")
 
 
 def _write_new(path: str, content: bytes, room: int = ENTRY_BYTES_MAX) -> None:

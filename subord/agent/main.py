@@ -138,7 +138,8 @@ def _server(config: Config, idle_s: float, log: Log) -> Server:
         policy_path=config.agent.policy,
         offers=has_effects,
     )
-    return Server(judge, Journal(directory), act_of, _users(config.agent.daemon_user), idle_s)
+    users = _users(config.agent.daemon_user)
+    return Server(judge, Journal(directory), act_of, users, idle_s, node=chosen.address)
 
 
 def _users(daemon_user: str) -> frozenset[int]:

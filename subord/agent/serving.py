@@ -1,7 +1,8 @@
 """Serves the socket of the agent: takes orders, has them judged, carries each out once, and tells the outcome.
 
-Input is a connection of the daemon with one order; output is its outcome. What runs goes on when the connection ends;
-the outcome is in the journal, and a later connection with the same order gets it. Invariant: a service is called only
+Inputs are a connection of the daemon with one order, and renewals of its lease; output is its outcome. What runs goes
+on when the connection ends, what is leased until its lease is over; the outcome is in the journal, and a later
+connection with the same order gets it. Invariant: a service is called only
 after the order was accepted and its tag is on the disk. A tag without outcome on the disk, on which this process does
 not act, is `outcome unknown`.
 """
@@ -22,6 +23,7 @@ import trio
 from subord.agent.journal import Journal, JournalError
 from subord.agent.judge import Judge, Judged
 from subord.core.carriage.engine import bounds
+from subord.core.carriage.engine.acting.lease import Lease
 from subord.core.carriage.engine.causes import (
     BUSY,
     EXPIRED,
@@ -36,13 +38,22 @@ from subord.core.carriage.engine.causes import (
 from subord.core.carriage.engine.frames import Order, Tag
 from subord.core.carriage.engine.interface import Outcome
 from subord.runtime.frames import Frames
-from subord.runtime.orders.agent import GIVEN_BYTES_MAX, PRINCIPAL_CHARS_MAX, Done, Given, decode_given, encode
-from subord.services.acting import Act, Context
+from subord.runtime.orders.agent import (
+    GIVEN_BYTES_MAX,
+    PRINCIPAL_CHARS_MAX,
+    Done,
+    Given,
+    decode_given,
+    decode_renewal,
+    encode,
+)
+from subord.services.acting import Act, Context, is_leased
 
 logger = logging.getLogger("subord")
 
 CONNECTIONS_MAX: Final = 128
 RUNNING_MAX: Final = 64
+RENEWAL_BYTES_MAX: Final = 64
 GIVEN_S_MAX: Final = 5.0
 """For the order to come, once the connection is open."""
 
@@ -50,19 +61,50 @@ GIVEN_S_MAX: Final = 5.0
 class _Running:
     """An order that is carried out. `done` None: not yet."""
 
-    def __init__(self, digest: bytes) -> None:
+    def __init__(self, digest: bytes, lease_ms: int) -> None:
         self.digest = digest
         self.done: Done | None = None
         self.is_over = trio.Event()
+        self.scope = trio.CancelScope()
+        """Of what acts; its deadline is the end of the lease."""
+        self._lease = Lease(lease_ms / 1000, trio.current_time())
+        self._is_leased = False
+
+    def obey(self, *, is_leased: bool) -> None:
+        """Whether the service acts only within the lease."""
+        self._is_leased = is_leased
+        self.scope.deadline = self._lease.until if is_leased else inf
+
+    def renew(self, lease_ms: int) -> None:
+        """An issuer still waits; 0: the order is cancelled."""
+        now = trio.current_time()
+        if lease_ms:
+            self._lease.renew(lease_ms / 1000, now)
+        else:
+            self._lease.cancel(now)
+        self.obey(is_leased=self._is_leased)
+
+    @property
+    def cause(self) -> str:
+        """Why what acts is to end before its time; "": it may go on."""
+        return self._lease.cause(trio.current_time()) if self._is_leased else ""
 
 
 class Server:
     """The agent of one node, for as long as its process lives."""
 
     def __init__(
-        self, judge: Judge, journal: Journal, act_of: Callable[[str], Act], users: Collection[int], idle_s: float
+        self,
+        judge: Judge,
+        journal: Journal,
+        act_of: Callable[[str], Act],
+        users: Collection[int],
+        idle_s: float,
+        *,
+        node: str = "",
     ) -> None:
-        """`users`: uids that may give orders. `idle_s`: `run` ends after so long without work; inf: it does not."""
+        """`users`: uids that may give orders. `idle_s`: `run` ends after so long without work; inf: it does not.
+        `node`: the address of this node."""
         self.refused: Counter[str] = Counter()
         """Orders by cause, since the start."""
         self._judge = judge
@@ -70,6 +112,7 @@ class Server:
         self._act_of = act_of
         self._users = users
         self._idle_s = idle_s
+        self._node = node
         self._disk = trio.Lock()
         self._running: dict[Tag, _Running] = {}
         self._connections = 0
@@ -132,25 +175,45 @@ class Server:
         return uid in self._users
 
     async def _converse(self, stream: trio.SocketStream) -> None:
-        data = None
+        data, frames = None, Frames(stream)
         with trio.move_on_after(GIVEN_S_MAX):
-            data = await Frames(stream).next(GIVEN_BYTES_MAX)
+            data = await frames.next(GIVEN_BYTES_MAX)
         if data is not None:
-            await stream.send_all(encode(await self._heard(data, is_known=self._may_connect(stream))))
+            found = await self._heard(data, is_known=self._may_connect(stream))
+            await stream.send_all(encode(found if isinstance(found, Done) else await self._ended(found, frames)))
 
-    async def _heard(self, data: bytes, *, is_known: bool) -> Done:
-        """The answer to a frame. `is_known`: it may come from the daemon."""
+    async def _ended(self, running: _Running, frames: Frames) -> Done:
+        """The outcome of an order, and until then renewals of its lease."""
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._hear_renewals, running, frames)
+            await running.is_over.wait()
+            nursery.cancel_scope.cancel()
+        assert running.done is not None
+        return running.done
+
+    @staticmethod
+    async def _hear_renewals(running: _Running, frames: Frames) -> None:
+        """Until the daemon is gone, or says something else."""
+        with suppress(trio.BrokenResourceError, trio.ClosedResourceError):
+            while (data := await frames.next(RENEWAL_BYTES_MAX)) is not None:
+                renewal = decode_renewal(data)
+                if renewal is None:
+                    return
+                running.renew(renewal.lease_ms)
+
+    async def _heard(self, data: bytes, *, is_known: bool) -> Done | _Running:
+        """What a frame gives, and why not. `is_known`: it may come from the daemon."""
         if not is_known:
             return self._refuse(REFUSED)
         if self._connections > CONNECTIONS_MAX:
             return self._refuse(BUSY)
         given = decode_given(data)
-        return self._refuse(MALFORMED) if given is None else await self.answer(given)
+        return self._refuse(MALFORMED) if given is None else await self._begun(given)
 
     # -- orders -------------------------------------------------------------------------------------------
 
-    async def answer(self, given: Given) -> Done:
-        """What has come of an order."""
+    async def _begun(self, given: Given) -> Done | _Running:
+        """The order as it is carried out, by this question or another one."""
         order = given.order
         judged = await self._judge.judge(order, given.revoked, given.source)
         if judged.cause:
@@ -159,18 +222,18 @@ class Server:
         if running is None:
             if len(self._running) >= RUNNING_MAX:
                 return self._refuse(BUSY, order, judged)
-            running = self._running[order.tag] = _Running(judged.digest)
+            running = self._running[order.tag] = _Running(judged.digest, given.lease_ms)
             self._nursery.start_soon(self._carry_out, running, given, judged)
         elif running.digest != judged.digest:
             return self._refuse(TAG_USED, order, judged)
-        await running.is_over.wait()
-        assert running.done is not None
-        return running.done
+        elif given.lease_ms:
+            running.renew(given.lease_ms)
+        return running
 
     async def _carry_out(self, running: _Running, given: Given, judged: Judged) -> None:
         order = given.order
         try:
-            running.done = await self._done(given, judged)
+            running.done = await self._done(running, given, judged)
         except JournalError as error:
             running.done = self._refuse(error.cause, order, judged._replace(detail=str(error)))
         finally:
@@ -178,7 +241,7 @@ class Server:
             self._note_work()
         running.is_over.set()
 
-    async def _done(self, given: Given, judged: Judged) -> Done:
+    async def _done(self, running: _Running, given: Given, judged: Judged) -> Done:
         """Raises JournalError: nothing was done."""
         order = given.order
         async with self._disk:
@@ -194,7 +257,10 @@ class Server:
         words = "order %(service)s of %(principal)s as %(user)s accepted: tag %(tag)s"
         logger.info(words, _fields(order, judged))
         left_s = min(judged.run_ms, judged.expires_ms - self._judge.now_ms) / 1000
-        outcome = await self._acted(order, Context(judged.user, judged.principal, order.tag, max(0.0, left_s)))
+        context = Context(
+            judged.user, judged.principal, order.tag, max(0.0, left_s), self._node, self._journal.directory
+        )
+        outcome = await self._acted(running, order, context)
         try:
             async with self._disk:
                 await trio.to_thread.run_sync(self._journal.end, order.tag, outcome)
@@ -202,15 +268,21 @@ class Server:
             logger.error("the outcome of order %s is not kept over a restart: %s", order.tag.hex(), error)
         return _told(outcome, judged)
 
-    async def _acted(self, order: Order, context: Context) -> Outcome:
-        """Call the service."""
+    async def _acted(self, running: _Running, order: Order, context: Context) -> Outcome:
+        """Call the service, unless its lease is over already."""
         outcome = Outcome(cause=EXPIRED)
-        with trio.move_on_after(context.left_s):
-            try:
-                outcome = Outcome(bytes(await self._act_of(order.service)(order.payload, context)))
-            except Exception:
-                logger.exception("the service %s failed; order %s", order.service, order.tag.hex())
-                outcome = Outcome(cause=FAILED)
+        try:
+            act = self._act_of(order.service)
+            running.obey(is_leased=is_leased(order.service))
+            with trio.move_on_after(context.left_s), running.scope:
+                if not running.cause:
+                    outcome = Outcome(bytes(await act(order.payload, context)))
+        except Exception:
+            logger.exception("the service %s failed; order %s", order.service, order.tag.hex())
+            outcome = Outcome(cause=FAILED)
+        if outcome.cause == EXPIRED and running.cause:
+            outcome = Outcome(cause=running.cause)
+            logger.info("order %s of %s ended: %s", order.service, context.principal, sentence(running.cause))
         return Outcome(cause=TOO_LARGE) if len(outcome.result) > bounds.RESULT_BYTES_MAX else outcome
 
     def _refuse(self, cause: str, order: Order | None = None, judged: Judged | None = None) -> Done:

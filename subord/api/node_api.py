@@ -6,7 +6,7 @@ objects below: the key ring, the log level and the count of jobs.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from subord.core.carriage.engine.interface import Answer, Overview
@@ -47,9 +47,11 @@ class Orders(Protocol):
         tag: bytes = b"",
         authority: bytes = b"",
         receipts: bool = False,
+        progress: Callable[[Answer], None] | None = None,
     ) -> Answer:
         """The answer, within `left_s` and the time of an answer to this process. `targets` None: all members. `tag`
-        and `authority`: of a signed order. `receipts`: each result is signed by its node."""
+        and `authority`: of a signed order. `receipts`: each result is signed by its node. `progress` gets what is
+        known so far."""
 
     def under_way(self) -> list[Overview]:
         """The orders at this node, also those that pass."""

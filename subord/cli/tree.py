@@ -12,9 +12,9 @@ from subord.client.absent_node import not_shown
 from subord.client.daemon import Document, asked
 from subord.client.drawing import MARK_STYLES, cut, dot, picture, show, strokes_for
 from subord.client.folding import in_short
-from subord.client.missing_nodes import down, never_came
 from subord.client.naming import names_for, renamed
 from subord.client.options import add_asking, add_colour, add_json, add_names, whole_number
+from subord.client.tree_parts import branch, down, never_came
 
 
 def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -94,15 +94,6 @@ def _never_came(arguments: argparse.Namespace, tree: Document) -> list[str] | No
     # A node that joined after the tree was asked for, or that only this daemon knows, did join.
     there = [*tree["rows"], *found["members"]]
     return never_came(settings["network"], settings["positions"], there) if found["complete"] else None
-
-
-def branch(rows: list[Document], address: str) -> list[Document]:
-    """The rows of one node and all below it; none if it is not there."""
-    first = next((index for index, row in enumerate(rows) if row["address"] == address), len(rows))
-    end = first + 1
-    while end < len(rows) and rows[end]["real_level"] > rows[first]["real_level"]:
-        end += 1
-    return rows[first:end]
 
 
 def nested_json(tree: Document, rows: list[Document]) -> str:

@@ -14,6 +14,8 @@ import select
 import socket
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from subord.client import exit_codes
@@ -120,6 +122,26 @@ def _document(path: str, target: str, status: int, body: bytes) -> Document:
     return document
 
 
+def lines(path: str, target: str, timeout_s: float, body: bytes) -> Iterator[Document]:
+    """The JSON objects of an answer to a POST, line by line as they come, within `timeout_s`. Otherwise as `ask`.
+    What was asked for ends when the connection does, because the caller stops reading or this process ends."""
+    connection = _UnixConnection(path, timeout_s)
+    try:
+        with _failing(path, timeout_s):
+            connection.request("POST", target, body)
+            response = connection.getresponse()
+            if response.status != 200:
+                _document(path, target, response.status, response.read(READ_BYTES))
+        while True:
+            with _failing(path, timeout_s):
+                line = response.readline(ANSWER_BYTES_MAX)
+                if not line:
+                    raise http.client.IncompleteRead(b"")
+            yield _document(path, target, 200, line)
+    finally:
+        connection.close()
+
+
 def _exchange(
     path: str,
     method: str,
@@ -132,10 +154,20 @@ def _exchange(
     until = time.monotonic() + timeout_s
     connection = _UnixConnection(path, timeout_s)
     try:
-        connection.request(method, target, body)
-        if timeout_s > SLOW_S:
-            _report_if_slow(connection, path, timeout_s if gives_up_s is None else gives_up_s)
-        return _answer(connection, until)
+        with _failing(path, timeout_s):
+            connection.request(method, target, body)
+            if timeout_s > SLOW_S:
+                _report_if_slow(connection, path, timeout_s if gives_up_s is None else gives_up_s)
+            return _answer(connection, until)
+    finally:
+        connection.close()
+
+
+@contextmanager
+def _failing(path: str, timeout_s: float) -> Iterator[None]:
+    """Makes a CommandError of what a connection raises."""
+    try:
+        yield
     except TimeoutError:
         raise SilentError(path, f"does not answer within {timeout_s:g} s") from None
     except PermissionError:
@@ -154,8 +186,6 @@ def _exchange(
         raise UnreachableError(
             f"the daemon at {path} broke off ({why}): is it stopping? try again, or choose another with --socket"
         ) from None
-    finally:
-        connection.close()
 
 
 def _answer(connection: http.client.HTTPConnection, until: float) -> tuple[int, bytes]:

@@ -13,9 +13,9 @@ from itertools import pairwise
 from typing import TextIO
 
 from subord.client.daemon import Document
-from subord.client.missing_nodes import UP
 from subord.client.ranking import of_row
 from subord.client.text import age, count, printable
+from subord.client.tree_parts import UP
 
 Piece = tuple[str, str]
 Line = list[Piece]

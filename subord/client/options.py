@@ -23,6 +23,11 @@ def add_asking(
 ) -> None:
     """The options of a command that asks the daemon. `what`: the meaning of its timeout."""
     add_seconds(parser, "--timeout", timeout_s, what)
+    add_socket(parser)
+
+
+def add_socket(parser: argparse.ArgumentParser) -> None:
+    """The option of a command that asks the daemon in a time of its own."""
     parser.add_argument(
         "--socket",
         metavar="PATH",

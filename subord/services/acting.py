@@ -3,6 +3,11 @@
 The function stands in `agent.py` of the service's folder, which only the agent imports, when the first order comes.
 It is called once for each order that was accepted; its result has at most bounds.RESULT_BYTES_MAX bytes. An exception
 is logged, and the outcome is `failed`. When the time is over it is cancelled, and the outcome is `expired`.
+
+With `LEASED: Final = True` in the module it is also cancelled (trio.Cancelled) when the order is cancelled, or when
+no issuer has waited for it for bounds.LEASE_S; the outcomes are `cancelled` and `lease over`. It ends what it has
+started before it lets trio.Cancelled pass; what needs `await` there stands in a shielded scope with a deadline.
+Without LEASED it goes on, whether an issuer waits or not.
 """
 
 from __future__ import annotations
@@ -16,12 +21,14 @@ from subord import services
 
 class Context(NamedTuple):
     """`user`: as which the service must act, as the operator has signed and the policy allows. `left_s`: the time
-    that is left."""
+    that is left. `node`: the address of this node. `directory`: where the agent keeps its files."""
 
     user: str
     principal: str
     tag: bytes
     left_s: float
+    node: str = ""
+    directory: str = "."
 
 
 Act = Callable[[bytes, Context], Awaitable[bytes]]
@@ -30,6 +37,11 @@ Act = Callable[[bytes, Context], Awaitable[bytes]]
 def has_effects(name: str) -> bool:
     """Whether a service is registered and has an `agent.py`."""
     return name in services.NAMES and importlib.util.find_spec(f"subord.services.{name}.agent") is not None
+
+
+def is_leased(name: str) -> bool:
+    """Whether the service acts only while an issuer waits; imports its module."""
+    return bool(getattr(importlib.import_module(f"subord.services.{name}.agent"), "LEASED", False))
 
 
 def act_of(name: str) -> Act:

@@ -31,7 +31,8 @@ class Service(NamedTuple):
     """`answer`: the result of a node for a payload, in the daemon, without agent and signature; None: the service has
     effects. `document`: the JSON document of the issuer, with its coverage. `payload`: the payload of a request
     (`?payload=TEXT`); raises ValueError with a sentence. `refusal`: why this node asks no other, a sentence; "": it
-    does. `older`: nodes that do not know orders are asked in their way (api/query/older_nodes.py).
+    does. `older`: nodes that do not know orders are asked in their way (api/query/older_nodes.py). `is_live`: the
+    answer to a signed order is a stream of results, as they come, before the document (live.py).
     """
 
     answer: Callable[[NodeApi, bytes], Awaitable[bytes]] | None
@@ -39,6 +40,7 @@ class Service(NamedTuple):
     payload: Callable[[str], bytes] = lambda _: b""
     refusal: Callable[[NodeApi], str] = lambda _: ""
     older: OlderQuestion | None = None
+    is_live: bool = False
 
 
 class ReportService(NamedTuple):

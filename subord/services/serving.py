@@ -2,7 +2,8 @@
 
 Input of a service that reads: `?nodes=1-3,7`, positions, without it all members; `?budget=SECONDS`; `?payload=TEXT`;
 `?receipts=1`. Input of a service with effects: `?budget=SECONDS`, and a body with the signed order. Output: the
-document of the service, which always says whom it covers. Invariant: a wrong request gives no order.
+document of the service, which always says whom it covers; of a live service first its results (live.py). Invariant: a
+wrong request gives no order.
 """
 
 from __future__ import annotations
@@ -14,17 +15,17 @@ from typing import Annotated, Any, TypeVar
 import msgspec
 import trio
 
-from subord.api.handlers.control import budget_s
+from subord.api.handlers.control import BUDGET_S_MAX, budget_s
 from subord.api.handlers.orders import order_handlers
-from subord.api.http.server import App, Call, Orders, Query, Response, document, failure
+from subord.api.http.server import App, Call, EventStream, Orders, Query, Response, document, failure
 from subord.api.models.coverage import CoverageDocument
 from subord.api.models.document import Document
 from subord.api.node_api import NodeApi
 from subord.api.query.orders import NEW, Answered, Given, asked
-from subord.core.carriage.engine.bounds import TAG_BYTES
+from subord.core.carriage.engine.bounds import LEFT_MS_MAX, TAG_BYTES
 from subord.core.carriage.engine.ranges import Ranges
 from subord.runtime.orders.driver import Reading
-from subord.services import NAMES
+from subord.services import NAMES, live
 from subord.services.acting import has_effects
 from subord.services.contract import Publishing, ReportService, Service
 from subord.services.folds import fold_reading, publish_forever, root_of, with_fold
@@ -125,7 +126,7 @@ async def _read(node: NodeApi, name: str, query: Query) -> Response:
     return document(wanted.document(found))
 
 
-async def _give(node: NodeApi, name: str, call: Call) -> Response:
+async def _give(node: NodeApi, name: str, call: Call) -> Response | EventStream:
     """Give the signed order of the body, and answer with the document of the service."""
     try:
         order = _signed.decode(call.body)
@@ -134,9 +135,21 @@ async def _give(node: NodeApi, name: str, call: Call) -> Response:
         return failure(400, "the body is no signed order: no node was asked")
     except ValueError as error:
         return failure(400, f"{error}: no node was asked")
-    given = Given(order.tag, order.authority, order.receipts)
-    found = await asked(node, name, budget_s(call.query), payload=order.payload, targets=targets, given=given)
-    return document(service(name).document(found))
+    wanted = service(name)
+    is_live = isinstance(wanted, Service) and wanted.is_live
+    most_s = LEFT_MS_MAX / 1000 if is_live else BUDGET_S_MAX
+    give = partial(
+        asked,
+        node,
+        name,
+        budget_s(call.query, most_s),
+        payload=order.payload,
+        targets=targets,
+        given=Given(order.tag, order.authority, order.receipts),
+    )
+    if is_live:
+        return live.stream(node, lambda progress: give(progress=progress), wanted.document, receipts=order.receipts)
+    return document(wanted.document(await give()))
 
 
 async def _give_fold(node: NodeApi, name: str, wanted: ReportService, query: Query) -> Response:

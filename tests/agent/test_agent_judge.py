@@ -24,7 +24,7 @@ from subord.core.carriage.engine.ranges import Ranges
 from subord.core.identity.revocations import Entry, Revocations
 
 POSITION = 5
-POLICY = '[[allow]]\nprincipals = ["ann", "bob"]\nservices = ["touch"]\nusers = ["root"]\n'
+POLICY = '[[allow]]\nprincipals = ["ann", "bob"]\nservices = ["touch", "linger"]\nusers = ["root"]\n'
 HOUR_MS = 3_600_000
 CLUSTER = "", "127.0.0.0/24"
 
@@ -33,7 +33,7 @@ class Operators(FakeVerifier):
     """With the namespaces of services."""
 
     def __init__(self) -> None:
-        every = "subord.touch subord.other subord.identity"
+        every = "subord.touch subord.linger subord.other subord.identity"
         super().__init__({"ann": every, "bob": "subord.members subord.identity", "mia": every})
 
     def revoke(self, names: Any) -> None:

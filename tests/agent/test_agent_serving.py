@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import os
 import socket
+import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from math import inf
 from pathlib import Path
 from typing import Any
@@ -33,6 +35,8 @@ from subord.runtime.orders import agent as client
 from subord.runtime.orders.agent import Agent
 from subord.services.acting import act_of, has_effects
 from tests.agent.test_agent_judge import CLUSTER, POLICY, POSITION, Operators
+
+BEGUN = ("", "failed", "expired", "outcome unknown", "cancelled", "lease over")
 
 
 class Stage:
@@ -82,12 +86,21 @@ class Stage:
         """The outcome; a refused order has not begun."""
         acted = await self.agent.act(order, left_s)
         assert acted.tag == order.tag
-        assert acted.begun is (acted.outcome.cause in ("", "failed", "expired", "outcome unknown"))
+        assert acted.begun is (acted.outcome.cause in BEGUN)
         return acted.outcome
 
     def order(self, *, name: str = "touched", **given: Any) -> Order:
         behaviour = {key: given.pop(key) for key in ("waits", "fails") if key in given}
         return order(json.dumps({"file": str(self.top / name), **behaviour}).encode(), **given)
+
+    def lingering(self, *, left_s: float = 60.0) -> Order:
+        """An order of a leased service."""
+        return order(json.dumps({"file": str(self.top / "touched")}).encode(), service="linger", left_s=left_s)
+
+    def lines(self) -> list[str]:
+        """When a leased service began and ended."""
+        file = self.top / "touched"
+        return file.read_text().split() if file.exists() else []
 
     def times(self, name: str = "touched") -> int:
         """How often the service acted."""
@@ -349,3 +362,97 @@ async def test_it_is_bounded(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> N
         assert await stage.act(another, 5) == Outcome(cause="busy")
         (stage.top / "go").touch()
     assert another.tag != TAG
+
+
+# -- leases -----------------------------------------------------------------------------------------------
+
+
+async def test_a_cancelled_order_ends_what_is_leased_and_stays_cancelled(stage: Stage) -> None:
+    told: list[Outcome] = []
+
+    async def ask() -> None:
+        told.append(await stage.act(stage.lingering(), 60))
+
+    async with stage.running(), trio.open_nursery() as nursery:
+        nursery.start_soon(ask)
+        await until(stage.lines, "it acts")
+        stage.agent.stop(TAG)
+    assert told == [Outcome(cause="cancelled")]
+    assert stage.lines() == ["began", "ended"]
+    async with stage.running():
+        assert await stage.act(stage.lingering(), 60) == Outcome(cause="cancelled")
+    assert stage.lines() == ["began", "ended"]
+
+
+async def test_a_service_without_lease_is_not_ended(stage: Stage) -> None:
+    told: list[Outcome] = []
+
+    async def ask() -> None:
+        acted = await stage.agent.act(stage.order(waits=True), 60, lease_s=0.01)
+        told.append(acted.outcome)
+
+    async with stage.running() as server, trio.open_nursery() as nursery:
+        nursery.start_soon(ask)
+        await until(stage.times, "it acts")
+        stage.agent.stop(TAG)
+        lease = server._running[TAG]._lease
+        await until(lambda: lease.cause(trio.current_time()), "its lease would be over")
+        (stage.top / "go").touch()
+    assert told == [TOUCHED]
+
+
+async def test_the_lease_ends_what_runs_when_the_daemon_has_gone(stage: Stage) -> None:
+    async with stage.running() as server:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(partial(stage.agent.act, stage.lingering(), 60, lease_s=0.3))
+            await until(stage.lines, "it acts")
+            nursery.cancel_scope.cancel()
+        await until(lambda: not server._running, "it has ended")
+        assert await stage.act(stage.lingering(), 60) == Outcome(cause="lease over")
+    assert stage.lines() == ["began", "ended"]
+
+
+async def test_renewals_and_further_questions_lengthen_the_lease(stage: Stage) -> None:
+    told: list[Outcome] = []
+
+    async def ask(lease_s: float) -> None:
+        acted = await stage.agent.act(stage.lingering(), 60, lease_s=lease_s)
+        told.append(acted.outcome)
+
+    async with stage.running() as server, trio.open_nursery() as nursery:
+        nursery.start_soon(ask, 5.0)
+        await until(stage.lines, "it acts")
+        scope = server._running[TAG].scope
+        for lengthen in (lambda: stage.agent.renew(TAG, 10.0), lambda: nursery.start_soon(ask, 15.0)):
+            before = scope.deadline
+            lengthen()
+            await until(lambda before=before: scope.deadline > before + 3, "the lease is longer")
+        (stage.top / "go").touch()
+    assert told == [Outcome(b"lingered")] * 2
+
+
+async def test_an_order_that_is_cancelled_before_it_begins_does_not_begin(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The disk is slow meanwhile."""
+    heard, begin = threading.Event(), Journal.begin
+
+    def slow(self: Journal, *words: Any) -> None:
+        heard.wait(5)
+        begin(self, *words)
+
+    monkeypatch.setattr(Journal, "begin", slow)
+    told: list[Outcome] = []
+
+    async def ask() -> None:
+        told.append(await stage.act(stage.lingering(), 60))
+
+    async with stage.running() as server, trio.open_nursery() as nursery:
+        nursery.start_soon(ask)
+        await until(lambda: TAG in server._running, "the agent has it")
+        stage.agent.stop(TAG)
+        lease = server._running[TAG]._lease
+        await until(lambda: lease.cause(trio.current_time()), "the agent has heard it")
+        heard.set()
+    assert told == [Outcome(cause="cancelled")]
+    assert stage.lines() == []

@@ -191,6 +191,7 @@ class FakeOrders:
         self._node = node
         self.given: list[tuple[str, Ranges | None, float]] = []
         self.signed: list[dict[str, Any]] = []
+        self.payloads: list[bytes] = []
         self.held: list[Overview] = []
         self.past: list[tuple[Overview, float]] = []
         self.folds: dict[str, Fold] = {}
@@ -208,8 +209,10 @@ class FakeOrders:
     async def order(
         self, service: str, payload: bytes, targets: Ranges | None, left_s: float, **given: Any
     ) -> Answer:
+        given.pop("progress", None)
         self.given.append((service, targets, left_s))
         self.signed.append(given)
+        self.payloads.append(payload)
         world = self._node.world
         register = self._node.tracker.membership.register
         known = register.positions(State.UP, State.DOWN)

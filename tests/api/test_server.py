@@ -452,3 +452,33 @@ async def test_a_reader_that_stops_reading_is_dropped(autojump_clock: MockClock)
                 await read_all(stream)
                 return
         raise AssertionError("it was not dropped")
+
+
+@pytest.mark.parametrize("leaves", [True, False])
+async def test_an_answer_is_made_only_while_its_client_waits(tmp_path: Path, leaves: bool) -> None:
+    """Where the path says so; other requests are carried through."""
+    began, ended, told = trio.Event(), trio.Event(), trio.Event()
+
+    async def waiting(call: Call) -> Response:
+        began.set()
+        try:
+            await told.wait()
+        finally:
+            ended.set()
+        return Response(b"{}")
+
+    async with trio.open_nursery() as nursery:
+        sock = bind_unix(tmp_path / "socket")
+        orders = {"/awaited": waiting, "/other": waiting}
+        await nursery.start(partial(serve, orders=orders, awaited=("/awaited",)), {}, sock)
+        with trio.fail_after(5):
+            async with await trio.open_unix_socket(str(tmp_path / "socket")) as stream:
+                path = "awaited" if leaves else "other"
+                await stream.send_all(f"POST /{path} HTTP/1.1\r\nHost: a\r\n\r\n".encode())
+                await began.wait()
+                if not leaves:
+                    await stream.send_eof()
+                    told.set()
+                    assert (await stream.receive_some(99)).startswith(b"HTTP/1.1 200")
+            await ended.wait()
+        nursery.cancel_scope.cancel()

@@ -18,8 +18,8 @@ from subord.client import exit_codes
 from subord.client.daemon import change
 from subord.client.drawing import colourless
 from subord.client.errors import CommandError
-from subord.client.missing_nodes import never_came
 from subord.client.problem_lines import lines as problem_lines
+from subord.client.tree_parts import never_came
 from subord.core.address.network import Network
 from subord.core.members.membership import REGISTER
 from subord.core.members.register import Record, Run, State

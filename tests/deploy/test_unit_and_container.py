@@ -98,3 +98,18 @@ def test_the_container_gives_the_daemon_no_more_than_it_needs() -> None:
     assert lines.index("USER subord") < next(i for i, line in enumerate(lines) if line.startswith("ENTRYPOINT"))
     number = re.findall(r"--uid (\d+) --gid \1 ", CONTAINER)
     assert number == re.findall(r"runs as user (\d+), which must own", (REPOSITORY / "docs/install.md").read_text())
+
+
+def test_the_lines_for_exec_undo_what_the_unit_of_the_agent_forbids() -> None:
+    """But for the mask of files and the key ring, which commands do not have from the unit."""
+
+    def names(path: Path) -> set[str]:
+        return set(re.findall(r"^(\w+)=", path.read_text().partition("[Service]")[2], re.MULTILINE))
+
+    first = AGENT.read_text().partition("NoNewPrivileges=")
+    forbidding = set(re.findall(r"^(\w+)=", "NoNewPrivileges=" + first[2], re.MULTILINE)) | {"LimitNOFILE"}
+    assert names(AGENT.with_name("subord-agent-exec.conf")) == forbidding - {
+        "UMask",
+        "KeyringMode",
+        "AmbientCapabilities",
+    }

@@ -240,10 +240,7 @@ class Stage:
                 self._say(f"{position} => {action.peer}  {words.of_data(action.data)}")
                 self.at(3 * DELAY_S, lambda: self._connect(position, action))
             case HangUp():
-                far = self._links.pop((position, action.link), None)
-                if far is not None:
-                    self._links.pop(far, None)
-                    self.at(DELAY_S, lambda: self.feed(far[0], Closed(far[1])))
+                self.at(DELAY_S, lambda: self._hung_up(position, action.link))
             case Note():
                 self.at(0.0, lambda: self.feed(position, Noted(action.tag)))
             case Act():
@@ -268,6 +265,13 @@ class Stage:
     def _arrive(self, source: Position, link: Link, far: tuple[Position, Link], data: bytes) -> None:
         if self._links.get((source, link)) == far:
             self.feed(far[0], Arrived(far[1], data))
+
+    def _hung_up(self, position: Position, link: Link) -> None:
+        """What was sent before has arrived."""
+        far = self._links.pop((position, link), None)
+        if far is not None:
+            self._links.pop(far, None)
+            self.feed(far[0], Closed(far[1]))
 
     def _connect(self, position: Position, action: CallDirect) -> None:
         peer = action.peer

@@ -23,7 +23,8 @@ from subord.core.carriage.reports.records import fitted, read
 from subord.services import NAMES, WORDS
 from subord.services.acting import has_effects
 from subord.services.contract import Service
-from subord.services.serving import publishings, readings, service, service_app
+from subord.services.exec.outcome import Ended, encode
+from subord.services.serving import effects, publishings, readings, service, service_app, signed_handlers
 from tests.api.fake_node_api import World
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
@@ -31,11 +32,16 @@ DOCS = Path(__file__).resolve().parents[2] / "docs"
 ACTIONS = {"key": "list"}
 """The action that asks, of commands with several."""
 
+RESULTS = {"exec": encode(Ended("exited", 3))}
+"""Of services with effects, whose results are those of agents."""
+
 each_service = pytest.mark.parametrize("name", NAMES)
 
 
 async def result_of(name: str, position: int) -> bytes:
     one, node = service(name), World().node(position)
+    if has_effects(name):
+        return RESULTS[name]
     return await readings(node)[name](one.payload("") if isinstance(one, Service) else b"")
 
 
@@ -89,7 +95,8 @@ async def test_a_record_is_bounded_and_of_the_algebra() -> None:
 async def test_it_is_served_and_answered(name: str) -> None:
     node = World().node(1)
     assert f"/v1/{name}" in service_app(node)
-    assert name in readings(node)
+    assert (name in readings(node)) is not (name in effects())
+    assert (f"/v1/{name}" in signed_handlers(node)) is (name in effects())
 
 
 @each_service

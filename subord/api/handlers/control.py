@@ -75,13 +75,13 @@ def _asking(make: Callable[[Query], Awaitable[object]]) -> Handler:
     return handler
 
 
-def budget_s(query: Query) -> float:
+def budget_s(query: Query, most_s: float = BUDGET_S_MAX) -> float:
     """Of `?budget=SECONDS`: the time of the nodes to answer an order."""
     try:
         seconds = float(query.get("budget", "")[:32])
     except ValueError:
         return BUDGET_S
-    return min(max(seconds, BUDGET_S_MIN), BUDGET_S_MAX) if seconds > 0 else BUDGET_S
+    return min(max(seconds, BUDGET_S_MIN), most_s) if seconds > 0 else BUDGET_S
 
 
 async def _tree(node: NodeApi, query: Query) -> Response:

@@ -13,7 +13,7 @@ import os
 import socket
 import ssl
 import struct
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import parse_qsl, urlsplit
@@ -88,7 +88,7 @@ class Call(NamedTuple):
     is_owner: bool
 
 
-Orders = Mapping[str, Callable[[Call], Awaitable[Response]]]
+Orders = Mapping[str, Callable[[Call], Awaitable[Response | EventStream]]]
 """Handlers of such requests by exact path."""
 
 
@@ -96,6 +96,7 @@ class _Handlers(NamedTuple):
     app: App
     changes: App
     orders: Orders
+    awaited: Collection[str]
 
 
 class _Slots:
@@ -145,6 +146,7 @@ async def serve(
     *,
     changes: App | None = None,
     orders: Orders | None = None,
+    awaited: Collection[str] = (),
     tls: Callable[[], ssl.SSLContext | None] = lambda: None,
     is_our_host: Callable[[str], bool] = lambda _: True,
     task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
@@ -152,13 +154,14 @@ async def serve(
     """Answer GET requests on a listening stream socket until cancelled; then close the socket.
 
     `changes` are handlers of POST, for `is_owner` alone; `orders` are handlers of POST with a body, for all clients:
-    the socket must be a Unix socket. `tls` is called for each connection; None: in the clear. `is_our_host` judges
-    the header `Host`, where there is one. A handler that raises is a bug: the log has its traceback, the client gets
-    500, and other connections are not affected.
+    the socket must be a Unix socket. A handler of a path in `awaited` is cancelled when its client leaves. `tls` is
+    called for each connection; None: in the clear. `is_our_host` judges the header `Host`, where there is one. A
+    handler that raises is a bug: the log has its traceback, the client gets 500, and other connections are not
+    affected.
     """
     sock.setblocking(False)
     listener = trio.SocketListener(trio.socket.from_stdlib_socket(sock))
-    slots, handlers = _Slots(), _Handlers(app, changes or {}, orders or {})
+    slots, handlers = _Slots(), _Handlers(app, changes or {}, orders or {}, awaited)
 
     async def run(stream: trio.SocketStream) -> None:
         with suppress(trio.BrokenResourceError):  # the client went away in the middle
@@ -238,7 +241,7 @@ class _Exchange:
                 answer = asked if isinstance(asked, Response) else await self._answer(asked, handlers)
                 if isinstance(answer, Response):
                     await self._write(answer)
-                else:
+                elif answer is not None:
                     events = answer
             if events is not None:
                 await self._serve_events(events)
@@ -309,12 +312,12 @@ class _Exchange:
             logger.exception("sending events failed; this is a bug in subord")
         reading.cancel()
 
-    async def _await_end(self, reading: trio.CancelScope) -> None:
-        """Ends when the reader leaves; its input is ignored."""
+    async def _await_end(self, waiting: trio.CancelScope) -> None:
+        """Cancels the scope when the client leaves; its input is ignored."""
         with suppress(trio.BrokenResourceError):
             while await self._stream.receive_some(READ_BYTES):
                 pass
-        reading.cancel()
+        waiting.cancel()
 
     async def _write(self, response: Response) -> None:
         import h11  # noqa: PLC0415 - as in `_read`
@@ -329,7 +332,8 @@ class _Exchange:
     async def _send(self, *events: h11.Event) -> None:
         await self._stream.send_all(b"".join(self._connection.send(event) or b"" for event in events))
 
-    async def _answer(self, request: h11.Request, handlers: _Handlers) -> Response | EventStream:
+    async def _answer(self, request: h11.Request, handlers: _Handlers) -> Response | EventStream | None:
+        """None: the client has left."""
         try:
             target = urlsplit(request.target.decode("ascii"))
             query = dict(parse_qsl(target.query, keep_blank_values=True, max_num_fields=8))
@@ -341,7 +345,17 @@ class _Exchange:
             return failure(400, "the address of the request is malformed")
         if host and not self._is_our_host(host):
             return failure(421, FOREIGN_HOST)
-        return await self._handled(request.method.decode("ascii", "replace"), target.path, query, handlers)
+        handled = self._handled(request.method.decode("ascii", "replace"), target.path, query, handlers)
+        return await (self._while_there(handled) if target.path in handlers.awaited else handled)
+
+    async def _while_there(self, handled: Awaitable[Response | EventStream]) -> Response | EventStream | None:
+        """The answer; None: the client left before, and nothing goes on for it."""
+        answer: Response | EventStream | None = None
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._await_end, nursery.cancel_scope)
+            answer = await handled
+            nursery.cancel_scope.cancel()
+        return answer
 
     async def _handled(self, method: str, path: str, query: Query, handlers: _Handlers) -> Response | EventStream:
         if path in handlers.orders and method == "POST":

@@ -6,7 +6,7 @@ in addresses, and what nodes say that are of an older release.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from itertools import islice
 from secrets import token_bytes
 from typing import Final, NamedTuple, TypeVar
@@ -96,12 +96,21 @@ async def asked(
     targets: Ranges | None = None,
     older: OlderQuestion | None = None,
     given: Given = NEW,
+    progress: Callable[[Answer], None] | None = None,
 ) -> Answered:
-    """Give an order. Takes at most `budget_s`. `older`: ask also nodes of older releases."""
+    """Give an order. Takes at most `budget_s`. `older`: ask also nodes of older releases. `progress` gets what is
+    known so far, without receipts checked."""
     began = trio.current_time()
     tag = given.tag or token_bytes(TAG_BYTES)
     answer = await node.orders.order(
-        service, payload, targets, budget_s, tag=tag, authority=given.authority, receipts=given.receipts
+        service,
+        payload,
+        targets,
+        budget_s,
+        tag=tag,
+        authority=given.authority,
+        receipts=given.receipts,
+        progress=progress,
     )
     after_s = trio.current_time() - began
     if given.receipts:

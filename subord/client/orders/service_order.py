@@ -27,11 +27,17 @@ ISSUER = 1
 
 
 def signed_order(
-    arguments: argparse.Namespace, service: str, payload: bytes, nodes: str | None, left_s: float
+    arguments: argparse.Namespace,
+    service: str,
+    payload: bytes,
+    nodes: str | None,
+    left_s: float,
+    *,
+    tag: bytes | None = None,
 ) -> bytes:
-    """`nodes`: positions such as 1-3,7; None: all members. Raises CommandError."""
+    """`nodes`: positions such as 1-3,7; None: all members. `tag` None: a new one. Raises CommandError."""
     found = asked(arguments, f"/v1/{service}")
-    tag = secrets.token_bytes(TAG_BYTES)
+    tag = tag or secrets.token_bytes(TAG_BYTES)
     order = order_of(tag, service, payload, None if nodes is None else _ranges(nodes), ISSUER)
     authority = service_orders.valid_for(arguments.user, int(time.time() * 1000), left_s)
     content = service_orders.content_of((found["name"], found["network"]), order, authority)

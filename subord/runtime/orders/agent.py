@@ -1,10 +1,11 @@
 """The daemon's side of the agent of this node: gives it orders over its Unix socket, and waits for the outcomes.
 
-Input is an order with the time that is left, output its outcome. For how long the service acts stands in the signed
-part of the order: a member on the way could shorten the time that is left, and the agent would act in vain. A frame
-is length and MessagePack (runtime/frames.py); one connection serves one order. The agent keeps the tags on which it
-acts on its disk, so an order may be given again: the daemon does so when the connection breaks, and after its own
-restart. Invariant: `no agent` means that the agent has not seen the order.
+Inputs are an order with the time that is left, and renewals of its lease; output is its outcome. For how long the
+service acts stands in the signed part of the order: a member on the way could shorten the time that is left, and the
+agent would act in vain. A frame is length and MessagePack (runtime/frames.py); one connection serves one order, whose
+renewals follow it. The agent keeps the tags on which it acts on its disk, so an order may be given again: the daemon
+does so when the connection breaks, and after its own restart.
+Invariant: `no agent` means that the agent has not seen the order.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from subord.core.carriage.engine.causes import (
     WORD_CHARS_MAX,
     sentence,
 )
-from subord.core.carriage.engine.frames import Order
+from subord.core.carriage.engine.frames import LEASE_MS, Order, Tag
 from subord.core.carriage.engine.interface import Acted, Outcome
 from subord.core.carriage.engine.ranges import Ranges
 from subord.core.decoding import UNREADABLE
@@ -45,14 +46,25 @@ GRACE_S: Final = 10.0
 """Beyond the time of the order, for the agent to start, and to say that the time has run out."""
 
 
+Lease = Annotated[int, msgspec.Meta(ge=0, le=bounds.LEASE_MS_MAX)]
+
+
 class Given(msgspec.Struct, frozen=True, array_like=True):
     """What the daemon sends. `revoked`: the signed list of revoked operators, which the agent checks itself.
     `source`: the address of a node that asked over a stream of its own; "": the order came along the tree, or of a
-    command here."""
+    command here. `lease_ms`: for how long a leased service may act without a Renewal."""
 
     order: Order
     revoked: Document | None = None
     source: Annotated[str, msgspec.Meta(max_length=ADDRESS_CHARS_MAX)] = ""
+    lease_ms: Lease = LEASE_MS
+
+
+class Renewal(msgspec.Struct, frozen=True, array_like=True):
+    """What follows on the same connection: an issuer still waits, so a leased service may act for `lease_ms` from now
+    on; 0: the order is cancelled."""
+
+    lease_ms: Lease
 
 
 class Done(msgspec.Struct, frozen=True, array_like=True):
@@ -66,11 +78,12 @@ class Done(msgspec.Struct, frozen=True, array_like=True):
 
 
 _given = msgspec.msgpack.Decoder(Given)
+_renewal = msgspec.msgpack.Decoder(Renewal)
 _done = msgspec.msgpack.Decoder(Done)
 _encode = msgspec.msgpack.Encoder().encode
 
 
-def encode(message: Given | Done) -> bytes:
+def encode(message: Given | Renewal | Done) -> bytes:
     """A whole frame."""
     return frame(_encode(message))
 
@@ -86,11 +99,40 @@ def decode_given(data: bytes) -> Given | None:
     return given
 
 
+def decode_renewal(data: bytes) -> Renewal | None:
+    """None: it cannot be read."""
+    try:
+        return _renewal.decode(data)
+    except UNREADABLE:
+        return None
+
+
 def _decode_done(data: bytes) -> Done | None:
     try:
         return _done.decode(data)
     except UNREADABLE:
         return None
+
+
+class _Waiting:
+    """An order that the agent has, or is going to get; and what it is to be told next of its lease."""
+
+    def __init__(self, lease_s: float) -> None:
+        self._until = trio.current_time() + lease_s
+        self.is_stopped = False
+        self.changed = trio.Event()
+
+    @property
+    def lease_ms(self) -> int:
+        return max(0, int((self._until - trio.current_time()) * 1000))
+
+    def renew(self, lease_s: float) -> None:
+        self._until = max(self._until, trio.current_time() + lease_s)
+        self.changed.set()
+
+    def stop(self) -> None:
+        self.is_stopped = True
+        self.changed.set()
 
 
 class Agent:
@@ -100,8 +142,28 @@ class Agent:
         self._path = path
         self._counters = counters
         self._revoked = revoked
+        self._waiting: dict[Tag, _Waiting] = {}
 
-    async def act(self, order: Order, left_s: float, source: str = "") -> Acted:
+    def renew(self, tag: Tag, lease_s: float) -> None:
+        """An issuer still waits for the order."""
+        if tag in self._waiting:
+            self._waiting[tag].renew(lease_s)
+
+    def stop(self, tag: Tag) -> None:
+        """The order is cancelled."""
+        if tag in self._waiting:
+            self._waiting[tag].stop()
+
+    async def act(self, order: Order, left_s: float, source: str = "", *, lease_s: float = bounds.LEASE_S) -> Acted:
+        """`_act`, while `renew` and `stop` reach the agent."""
+        waiting = self._waiting[order.tag] = _Waiting(lease_s)
+        try:
+            return await self._act(order, left_s, source, waiting)
+        finally:
+            if self._waiting.get(order.tag) is waiting:
+                del self._waiting[order.tag]
+
+    async def _act(self, order: Order, left_s: float, source: str, waiting: _Waiting) -> Acted:
         """Have the agent carry out an order, within `left_s`, or the time that the service may act, and GRACE_S.
         One that it has refused may come again: a member on the way may have altered it."""
         done: Done | None = None
@@ -112,7 +174,7 @@ class Agent:
                 stream = await self._connected()
                 if stream is not None:
                     is_given = True
-                    done = await self._asked(stream, order, source)
+                    done = await self._asked(stream, order, source, waiting)
                 if done is not None or not is_given:
                     break
         if done is None:
@@ -129,15 +191,29 @@ class Agent:
             logger.warning("the agent at %s cannot be reached: %s", self._path, error)
             return None
 
-    async def _asked(self, stream: trio.SocketStream, order: Order, source: str) -> Done | None:
+    async def _asked(self, stream: trio.SocketStream, order: Order, source: str, waiting: _Waiting) -> Done | None:
         """The answer; None: the connection broke."""
-        given = Given(order, self._revoked(), source)
-        async with stream:
+        given = Given(order, self._revoked(), source, waiting.lease_ms)
+        data = None
+        async with stream, trio.open_nursery() as nursery:
             with suppress(trio.BrokenResourceError, trio.ClosedResourceError):
                 await stream.send_all(encode(given))
+                nursery.start_soon(self._renew_while_open, stream, waiting)
                 data = await Frames(stream).next(DONE_BYTES_MAX)
-                return None if data is None else _decode_done(data)
-        return None
+            nursery.cancel_scope.cancel()
+        return None if data is None else _decode_done(data)
+
+    @staticmethod
+    async def _renew_while_open(stream: trio.SocketStream, waiting: _Waiting) -> None:
+        """Send each change of the lease, until the order is cancelled."""
+        with suppress(trio.BrokenResourceError, trio.ClosedResourceError):
+            is_stopped = False
+            while not is_stopped:
+                if not waiting.is_stopped:
+                    await waiting.changed.wait()
+                    waiting.changed = trio.Event()
+                is_stopped = waiting.is_stopped
+                await stream.send_all(encode(Renewal(0 if is_stopped else waiting.lease_ms)))
 
     def _count(self, order: Order, done: Done) -> None:
         """Count and show what the agent has refused, as for orders without an agent (runtime/security/gate.py)."""

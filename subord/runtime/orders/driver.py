@@ -28,6 +28,7 @@ from subord.core.carriage.engine.interface import (
     Answer,
     Arrived,
     CallDirect,
+    Cancel,
     Closed,
     Event,
     Finished,
@@ -43,7 +44,9 @@ from subord.core.carriage.engine.interface import (
     PartAction,
     PartEvent,
     Progress,
+    Renew,
     Role,
+    Stop,
     Transmit,
     Wakeup,
 )
@@ -63,6 +66,7 @@ from subord.runtime.orders.agent import Agent
 from subord.runtime.orders.link import OrderLink, is_credit, is_of_orders
 
 logger = logging.getLogger("subord")
+HANG_UP_S_MAX: Final = 1.0
 CALLS_OF_ONE_MAX: Final = 16
 """Streams of their own that one peer has open to this node."""
 Reading = Callable[[bytes], Awaitable[bytes]]
@@ -84,9 +88,10 @@ class Carrier(Protocol):
 
 
 class _Waiting:
-    """A command that waits for an answer."""
+    """A command that waits for an answer, or takes what is known so far."""
 
-    def __init__(self) -> None:
+    def __init__(self, progress: Callable[[Answer], None] | None) -> None:
+        self.progress = progress
         self.answer: Answer | None = None
         self.is_over = trio.Event()
 
@@ -172,13 +177,17 @@ class OrderDriver:
             case CallDirect():
                 self._begin_call(action)
             case HangUp():
-                scope = self._calls.pop(action.link, None)
-                if scope is not None:
-                    scope.cancel()
+                self._hang_up(action.link)
             case Act():
                 self._start(self._act, action)
             case Note():
                 self._start(self._note, action)
+            case Renew() if self._agent is not None:
+                self._agent.renew(action.tag, action.lease_s)
+            case Stop() if self._agent is not None:
+                self._agent.stop(action.tag)
+            case Renew() | Stop():
+                pass
             case Progress() | Finished():
                 self._answer(action)
             case PartAction():
@@ -193,6 +202,18 @@ class OrderDriver:
             self._start(self._call, action, scope)
         else:
             self._start(self._fail_call, action, scope)
+
+    def _hang_up(self, name: Link) -> None:
+        """The call ends when what waits on its link is sent."""
+        scope = self._calls.pop(name, None)
+        if scope is None:
+            return
+        link = self._links.get(name)
+        if link is None:
+            scope.cancel()
+        else:
+            scope.deadline = trio.current_time() + HANG_UP_S_MAX
+            link.finish()
 
     async def _fail_call(self, action: CallDirect, scope: trio.CancelScope) -> None:
         await trio.lowlevel.checkpoint()
@@ -215,7 +236,7 @@ class OrderDriver:
             acted = Acted(order.tag, await self._read_here(order, action.left_s))
         elif self._agent is not None:
             source = self._address(action.source) if action.source else ""
-            acted = await self._agent.act(order, action.left_s, source)
+            acted = await self._agent.act(order, action.left_s, source, lease_s=action.lease_s)
         else:
             acted = Acted(order.tag, Outcome(cause=NO_AGENT), begun=False)
         if not acted.outcome.cause:
@@ -261,14 +282,16 @@ class OrderDriver:
         tag: Tag = b"",
         authority: bytes = b"",
         receipts: bool = False,
+        progress: Callable[[Answer], None] | None = None,
     ) -> Answer:
         """Give an order and return its answer, within `left_s`. `targets` None: all members. `tag`: of an order that
-        an operator has signed; while it is out it is `busy`."""
+        an operator has signed; while it is out it is `busy`. If the caller is cancelled, so is the order. `progress`
+        must not block."""
         tag = tag or token_bytes(bounds.TAG_BYTES)
         if tag in self._waiting:
             missing = () if targets is None else ((BUSY, targets),)
             return Answer(targets=targets or NONE, missing=missing, is_resolved=targets is not None)
-        waiting = self._waiting[tag] = _Waiting()
+        waiting = self._waiting[tag] = _Waiting(progress)
         issuer = self._node.context.position
         try:
             order = order_of(tag, service, payload, targets, issuer, authority=authority, receipts=receipts)
@@ -276,9 +299,16 @@ class OrderDriver:
             await waiting.is_over.wait()
             self._counters.orders_given[service] += 1
         finally:
+            self.cancel(tag)
             del self._waiting[tag]
         assert waiting.answer is not None
         return waiting.answer
+
+    def cancel(self, tag: Tag) -> None:
+        """No command waits for the order any more: `order` returns with what is known, if it has not."""
+        waiting = self._waiting.get(tag)
+        if waiting is not None and not waiting.is_over.is_set():
+            self.feed(Cancel(tag))
 
     def _answer(self, action: Progress | Finished) -> None:
         waiting = self._waiting.get(action.tag)
@@ -287,6 +317,8 @@ class OrderDriver:
             if isinstance(action, Finished):
                 self._count(action.answer)
                 waiting.is_over.set()
+            elif waiting.progress is not None:
+                waiting.progress(action.answer)
 
     def _count(self, answer: Answer) -> None:
         """Causes of other nodes may be any words."""
@@ -321,7 +353,7 @@ class OrderDriver:
         """A stream whose other end knows orders; `end` it when it ends."""
         link = OrderLink(sender, self._position(sender.peer), role, self._node.context.incarnation)
         self._links[link.name] = link
-        nursery.start_soon(link.send_forever)
+        nursery.start_soon(link.send_until_finished)
         return link
 
     def begin_older(self, link: Link, peer: str, role: Role) -> None:
@@ -399,11 +431,18 @@ class OrderDriver:
         )
         self._links[link.name] = link
         link.offer(lane_of(action.data), action.data)
+        other = b""
         try:
             async with trio.open_nursery() as nursery:
-                nursery.start_soon(link.send_forever)
+                nursery.start_soon(self._send, link, nursery.cancel_scope)
                 other = await self._read(link, Frames(stream))
                 nursery.cancel_scope.cancel()
         finally:
             del self._links[link.name]
         return OLDER if other else ""  # such a release answers that it does not know the topic
+
+    @staticmethod
+    async def _send(link: OrderLink, scope: trio.CancelScope) -> None:
+        """Send until the link is finished; then nothing is read any more."""
+        await link.send_until_finished()
+        scope.cancel()

@@ -8,7 +8,7 @@ Invariant: the engine gets no frame before the greeting.
 from __future__ import annotations
 
 import socket
-from typing import Final, NoReturn
+from typing import Final
 
 import trio
 
@@ -59,6 +59,7 @@ class OrderLink:
         self._outgoing = Outgoing()
         self._incoming = Incoming()
         self._wake = trio.Event()
+        self._is_finished = False
         self._control(0)
 
     @property
@@ -72,12 +73,14 @@ class OrderLink:
         self._wake.set()
         return has_room
 
-    async def send_forever(self) -> NoReturn:
-        """Send what waits, until cancelled."""
+    async def send_until_finished(self) -> None:
+        """Send what waits, until cancelled; after `finish` what may still be sent."""
         while True:
             self._wake = trio.Event()
             while frames := self._next():
                 await self._sender.send(*frames)
+            if self._is_finished:
+                return
             await self._wake.wait()
             for _ in range(TURNS):
                 await trio.lowlevel.checkpoint()
@@ -89,6 +92,11 @@ class OrderLink:
             frames.append(found[1])
             size += len(found[1])
         return frames
+
+    def finish(self) -> None:
+        """Nothing more is offered."""
+        self._is_finished = True
+        self._wake.set()
 
     def take_credit(self, data: bytes) -> bool | None:
         """Take a credit; None: it is malformed; True: it is the greeting."""

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 from subord.core.carriage.engine.frames import Order, order_of
 from subord.core.carriage.engine.ranges import Ranges
 from subord.core.view import Position
-from subord.sim.services.truth import ABSENT, READ, WRITE
+from subord.sim.services.truth import ABSENT, LEASED, READ, WRITE
 
 ORDERS_MAX: Final = 24
 WRITES_MAX: Final = 60
@@ -22,6 +22,10 @@ GAPS_S: Final = (0.0, 0.0, 0.05, 0.3, 1.0, 2.0, 4.0)
 LEFT_S: Final = (0.02, 0.3, 1.0, 3.0, 5.0, 12.0)
 ACT_S: Final = (0.0, 0.0, 0.0, 0.02, 0.4, 2.0, inf)
 SERVICES: Final = (READ, READ, READ, WRITE, WRITE, ABSENT)
+LEASED_ORDERS_MAX: Final = 5
+LEASED_LEFT_S: Final = (3.0, 12.0, 25.0)
+LEASED_ACT_S: Final = (0.5, 5.0, 20.0, inf)
+CANCEL_S: Final = (0.02, 0.3, 4.0, inf, inf)
 OLDER_SHARE: Final = 0.2
 LIARS_SHARE: Final = 0.4
 FEW: Final = 2  # older nodes, or liars
@@ -72,6 +76,29 @@ class OrderDraw:
             first = chance.choice(positions)
             return Ranges(((first, first + chance.randint(0, 2 * len(positions))),))
         return Ranges.of(chance.sample(positions, chance.randint(1, len(positions))))
+
+
+class LeasedDraw:
+    """Draws orders of a leased service, and when their commands end before the answer."""
+
+    def __init__(self, seed: int, positions: Sequence[Position]) -> None:
+        self.chance = Random(f"{seed}/leases")
+        self._positions = list(positions)
+        self.left = LEASED_ORDERS_MAX
+        self.kills = self.chance.random() < 0.5
+        """Whether the issuer in the settled tree is killed, or its command cancels the order."""
+
+    def pause_s(self) -> float:
+        """Until the next order."""
+        return self.chance.choice((1.0, 4.0, 10.0))
+
+    def draw(self, issuer: Position) -> tuple[Drawn, float]:
+        """An order of this issuer, and after how long its command ends; infinity: it waits for the answer."""
+        chance, positions = self.chance, self._positions
+        targets = None if chance.random() < 0.5 else Ranges.of(chance.sample(positions, min(3, len(positions))))
+        order = order_of(chance.randbytes(16), LEASED, b"", targets, issuer)
+        drawn = Drawn(order, chance.choice(LEASED_LEFT_S), targets, chance.choice(LEASED_ACT_S))
+        return drawn, chance.choice(CANCEL_S)
 
 
 class WriterDraw:

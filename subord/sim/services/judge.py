@@ -7,7 +7,7 @@ here are written out, not taken from the engine.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple
 
 from subord.core.carriage.engine.engine import Engine
@@ -52,6 +52,7 @@ class Judge:
     def __init__(self, world: World) -> None:
         self._world = world
         self.open: dict[Tag, Issued] = {}
+        self.engine_of: Callable[[Position], Engine | None] = lambda _: None
         self.answers: dict[Tag, Answer] = {}
         self.ended_at: dict[Tag, float] = {}
         self._acted: Counter[tuple[tuple[Position, int], int, Tag]] = Counter()
@@ -63,6 +64,11 @@ class Judge:
     def replaced(self, position: Position) -> None:
         """Another host has the address."""
         self._hosts[position] += 1
+
+    def waits(self, tag: Tag) -> bool:
+        """Whether the process that issued the order lives and waits for its end."""
+        issued = self.open.get(tag)
+        return issued is not None and self.engine_of(issued.position) is issued.engine
 
     def resumed(self, position: Position) -> None:
         self._resumed_at[position] = self._world.now

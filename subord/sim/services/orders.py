@@ -23,6 +23,7 @@ from subord.core.carriage.engine.interface import (
     Action,
     Arrived,
     CallDirect,
+    Cancel,
     Closed,
     Event,
     Finished,
@@ -37,7 +38,9 @@ from subord.core.carriage.engine.interface import (
     PartAction,
     PartEvent,
     Progress,
+    Renew,
     Role,
+    Stop,
     Transmit,
     Wakeup,
 )
@@ -46,14 +49,16 @@ from subord.core.carriage.engine.ranges import Ranges
 from subord.core.roster_tree import RosterTree
 from subord.core.view import Position
 from subord.sim.services import words
+from subord.sim.services.agents import Agents
 from subord.sim.services.judge import Judge
+from subord.sim.services.lease_judge import LeaseJudge
 from subord.sim.services.lies import Liar
 from subord.sim.services.pipes import End, Pipes
-from subord.sim.services.truth import READ, WRITE, result_of
+from subord.sim.services.truth import LEASED, READ, WRITE, result_of
 from subord.sim.world.observers import Carried
 from subord.sim.world.world import World
 
-SERVICES: Final = {READ: Offered(), WRITE: Offered(has_effects=True)}
+SERVICES: Final = {READ: Offered(), WRITE: Offered(has_effects=True), LEASED: Offered(has_effects=True)}
 DISK_S: Final = 0.002
 REPLAY_S: Final = 0.5  # after a start: a member asks for what the former life has done
 CONNECT_S_MAX: Final = 3.0
@@ -100,6 +105,10 @@ class Orders(Carried):
         """The last order with effects that each node has acted on, in any of its lives."""
         self.sides: list[Side] = []
         """What else rides on the links of orders."""
+        self._leased: set[Tag] = set()
+        judge.engine_of = self.engines.get
+        self.leases = LeaseJudge(world, judge)
+        self._agents = Agents(world, self.leases, self.feed)
         self._pipes = Pipes(world, chance, deliver=self._deliver, is_alive=self._is_alive)
 
     # -- lives ------------------------------------------------------------------------------------------
@@ -125,6 +134,8 @@ class Orders(Carried):
     def end(self, position: Position) -> None:
         self.engines.pop(position, None)
         is_gone = position not in self._world.hosts
+        if is_gone:
+            self._agents.lose(position, disk=False)
         for end in self._ends.pop(position, {}).values():
             if isinstance(end.link, tuple):  # a stream of its own; edges are closed by the world
                 self._pipes.close(end, is_told=not is_gone)
@@ -133,6 +144,7 @@ class Orders(Carried):
         self._disks.pop(position, None)
         self._written.pop(position, None)
         self._judge.replaced(position)
+        self._agents.lose(position, disk=True)
         for each in self.sides:
             each.lose(position)
 
@@ -222,10 +234,16 @@ class Orders(Carried):
 
     def issue(self, position: Position, order: Order, left_s: float) -> None:
         """A command of a node gives an order."""
+        if order.service == LEASED:
+            self._leased.add(order.tag)
         self._feed(position, Issue(order, left_s))
 
-    def feed(self, position: Position, engine: Engine, event: PartEvent) -> None:
-        """An event of a part, as soon as the process of the engine runs; not if it has ended."""
+    def cancel(self, position: Position, engine: Engine, tag: Tag) -> None:
+        """The command of an order ends before its answer."""
+        self.feed(position, engine, Cancel(tag))
+
+    def feed(self, position: Position, engine: Engine, event: PartEvent | Cancel | Noted | Acted) -> None:
+        """An event, as soon as the process of the engine runs; not if it has ended."""
         if self.engines.get(position) is not engine:
             return
         if position in self._world.paused:
@@ -283,7 +301,11 @@ class Orders(Carried):
             case Note():
                 self._note(position, engine, action)
             case Act():
-                self._act(position, engine, action.order)
+                self._act(position, engine, action)
+            case Renew():
+                self._agents.renew(position, action.tag, action.lease_s)
+            case Stop():
+                self._agents.stop(position, action.tag)
             case Progress():
                 self._judge.progress(position, action.answer)
             case Finished():
@@ -361,6 +383,9 @@ class Orders(Carried):
     # -- acting -------------------------------------------------------------------------------------------
 
     def _note(self, position: Position, engine: Engine, note: Note) -> None:
+        if note.tag in self._leased:  # the agent has a journal of its own
+            self._world.after(0.0, self.feed, position, engine, Noted(note.tag))
+            return
         self._world.after(DISK_S, self._noted, position, engine, note)
 
     def _noted(self, position: Position, engine: Engine, note: Note) -> None:
@@ -374,18 +399,15 @@ class Orders(Carried):
             self._disks.setdefault(position, {})[note.tag] = self._world.now + note.keep_s
         self._feed(position, Noted(note.tag, ok))
 
-    def _act(self, position: Position, engine: Engine, order: Order) -> None:
+    def _act(self, position: Position, engine: Engine, act: Act) -> None:
+        order = act.order
+        if order.service == LEASED:
+            self._world.after(0.0, self._agents.act, position, engine, act, self.act_s(order.tag))
+            return
         self._judge.acts(position, order)
         if order.service == WRITE:
             self._written[position] = order
         after_s = self.act_s(order.tag)
         if after_s < inf:
-            self._world.after(after_s, self._acted, position, engine, order.tag)
-
-    def _acted(self, position: Position, engine: Engine, tag: Tag) -> None:
-        if self.engines.get(position) is not engine:
-            return
-        if position in self._world.paused:
-            self._world.after(0.1, self._acted, position, engine, tag)
-            return
-        self._feed(position, Acted(tag, Outcome(result_of(tag, position))))
+            acted = Acted(order.tag, Outcome(result_of(order.tag, position)))
+            self._world.after(after_s, self.feed, position, engine, acted)

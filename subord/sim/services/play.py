@@ -19,15 +19,19 @@ from subord.core.view import Position
 from subord.sim.player import Play, Played
 from subord.sim.scenario.definition import Scenario
 from subord.sim.services.blobs import BlobSide
-from subord.sim.services.drawing import ORDERS_MAX, OrderDraw, WriterDraw
+from subord.sim.services.drawing import ORDERS_MAX, LeasedDraw, OrderDraw, WriterDraw
 from subord.sim.services.judge import Judge
 from subord.sim.services.ledger import LedgerSide
 from subord.sim.services.lies import Liar
 from subord.sim.services.orders import Orders
 from subord.sim.services.reports import ReportDraw, ReportSide
-from subord.sim.services.truth import READ
+from subord.sim.services.truth import LEASED, READ
 from subord.sim.violation import Violation
 
+LEASED_S: Final = 17.0  # longer than a lease
+LEASED_LEFT_S: Final = 60.0
+ENDED_S_MAX: Final = 0.5
+UNHEARD_S_MAX: Final = 16.0
 QUIET_S: Final = 12.0  # until all streams are open
 SETTLED_LEFT_S: Final = 20.0  # a chain of many levels keeps a margin at each
 SETTLED_S_MAX: Final = 1.0
@@ -36,7 +40,7 @@ AHEAD_S: Final = (0.0, 0.0, 0.0003, 0.0006, 0.001)  # by which an order is ahead
 STORED_S_MAX: Final = 150.0  # the longest pause between two trials, twice
 AFTER_STOP_S: Final = 15.0  # a stopped node continues, and all streams open again
 AFTER_DEATH_S: Final = 2.0
-OVER_S: Final = 13.0  # the longest order
+OVER_S: Final = 26.0  # the longest order
 LONG_S: Final = 2000.0  # tags are kept no longer
 OLDER: Final = "older release"
 
@@ -60,6 +64,7 @@ class OrderPlay:
         self.reports = ReportSide(self.world, ReportDraw(script.seed, self.play.positions), self.orders.feed)
         self.reports.engine_of, self.reports.has_edge = self.orders.engines.get, self.orders.has_edge
         self.orders.sides.append(self.reports)
+        self._leased = LeasedDraw(script.seed, self.play.positions)
         self._begin_ledger(script.seed)
         self.blobs = BlobSide(self.world, Random(f"{script.seed}/blobs"), self.orders.feed)
         self.blobs.engine_of = self.orders.engines.get
@@ -80,9 +85,10 @@ class OrderPlay:
         """All steps with orders, then the demands. Raises Violation."""
         self.world.after(self.draw.pause_s(), self._issue_drawn)
         self.world.after(self._writers.pause_s(), self._write_drawn)
+        self.world.after(self._leased.pause_s(), self._issue_leased)
         self.blobs.begin(self._able)
         played = self.play.run()
-        self._left = self._writers.left = 0
+        self._left = self._writers.left = self._leased.left = 0
         self.world.run(QUIET_S)
         self.orders.measure()
         self.world.run(1.0)
@@ -92,6 +98,7 @@ class OrderPlay:
         self._demand_sum_after_death()
         self._demand_stored()
         self._demand_blobs()
+        self._demand_leases()
         self._demand_over()
         return played
 
@@ -114,6 +121,19 @@ class OrderPlay:
         self.play.say(f"{order.issuer}: order {order.tag.hex()[:6]} {order.service} to {targets_shown}, {left_s} s")
         self.judge.issued(order.issuer, self.orders.engines[order.issuer], order, left_s, targets)
         self.orders.issue(order.issuer, order, left_s)
+
+    def _issue_leased(self) -> None:
+        if not self._leased.left:
+            return
+        self._leased.left -= 1
+        self.world.after(self._leased.pause_s(), self._issue_leased)
+        if able := self._able():
+            drawn, cancel_s = self._leased.draw(self._leased.chance.choice(able))
+            issuer, engine = drawn.order.issuer, self.orders.engines[drawn.order.issuer]
+            self._act_s[drawn.order.tag] = drawn.act_s
+            self._issue(drawn.order, drawn.left_s, drawn.targets)
+            if cancel_s < inf:
+                self.world.after(cancel_s, self.orders.cancel, issuer, engine, drawn.order.tag)
 
     def _write_drawn(self) -> None:
         if not self._writers.left:
@@ -236,6 +256,30 @@ class OrderPlay:
                 raise Violation("C12", self.world.now, f"{waiting} do not get a blob")
             self.world.run(1.0)
         self.blobs.release()
+
+    def _demand_leases(self) -> None:
+        """C5: in a settled tree a leased order runs as long as its issuer waits. It ends soon when the order is
+        cancelled, and within a lease when the issuer dies."""
+        able = sorted(self.orders.engines)
+        if not able or not self._can_be_whole():
+            return
+        issuer, kills = self._leased.chance.choice(able), self._leased.kills
+        order, engine = order_of(self.draw.tag(), LEASED, b"", Ranges.of(able), issuer), self.orders.engines[issuer]
+        self._act_s[order.tag] = inf
+        self._issue(order, LEASED_LEFT_S, Ranges.of(able))
+        self.world.run(LEASED_S)
+        self._demand_running(order, set(able))
+        if kills:
+            self.world.kill(issuer)
+        else:
+            self.orders.cancel(issuer, engine, order.tag)
+        self.world.run(UNHEARD_S_MAX if kills else ENDED_S_MAX)
+        self._demand_running(order, set())
+
+    def _demand_running(self, order: Order, wanted: set[Position]) -> None:
+        running = self.orders.leases.running(order.tag)
+        if running != wanted:
+            raise Violation("C5", self.world.now, f"{running ^ wanted} act on {order.tag.hex()}, or do not")
 
     def _demand_over(self) -> None:
         """C2 and C4: after all deadlines nothing is left."""

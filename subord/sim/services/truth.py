@@ -10,6 +10,8 @@ from subord.core.view import Position
 LIE: Final = b"a lie"
 READ: Final = "read"
 WRITE: Final = "write"
+LEASED: Final = "linger"
+"""A leased service, which the agents of the simulator carry out."""
 ABSENT: Final = "absent"
 """A service that no node offers."""
 KINDS: Final = 3  # of different results

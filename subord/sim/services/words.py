@@ -3,8 +3,19 @@
 from __future__ import annotations
 
 from subord.core.carriage.blobs import bodies as blobs
-from subord.core.carriage.engine.frames import Ack, Ask, Body, Check, Lost, Resolved, Told, decode, open_envelope
-from subord.core.carriage.engine.interface import Act, Action, Answer, CallDirect, Finished, Lane, Note, Progress
+from subord.core.carriage.engine.frames import Ack, Ask, Body, Check, End, Lost, Resolved, Told, decode, open_envelope
+from subord.core.carriage.engine.interface import (
+    Act,
+    Action,
+    Answer,
+    CallDirect,
+    Finished,
+    Lane,
+    Note,
+    Progress,
+    Renew,
+    Stop,
+)
 from subord.core.carriage.engine.lanes import lane_of
 from subord.core.carriage.engine.ranges import Ranges
 from subord.core.carriage.ledger import bodies as ledger
@@ -23,6 +34,8 @@ def of_body(body: Body) -> str:
             return f"ask {body.number}: {body.order.service} {way} for {part}, {body.left_ms} ms left{attempt}"
         case Ack() | Check() | Lost():
             return f"{type(body).__name__.lower()} {body.number}"
+        case End():
+            return f"end {body.number}{', and stop' if body.stops else ''}"
         case Resolved():
             return f"resolved {body.number}: {_nodes(body.targets)}"
         case Told():
@@ -84,18 +97,23 @@ def of_answer(answer: Answer) -> str:
 
 def of_action(action: Action) -> str:
     """What a node does besides sending; "": nothing worth a line."""
+    text = ""
     match action:
         case CallDirect():
-            return f"calls {action.peer} directly: {of_data(action.data)}"
+            text = f"calls {action.peer} directly: {of_data(action.data)}"
         case Note():
-            return "notes the tag"
+            text = "notes the tag"
         case Act():
-            return f"acts: {action.order.service}"
+            text = f"acts: {action.order.service}"
+        case Renew():
+            text = f"may go on for {action.lease_s:.1f} s"
+        case Stop():
+            text = "is to end what it does"
         case Progress():
-            return f"so far {of_answer(action.answer)}"
+            text = f"so far {of_answer(action.answer)}"
         case Finished():
-            return f"finished {of_answer(action.answer)}"
-    return ""
+            text = f"finished {of_answer(action.answer)}"
+    return text
 
 
 def _nodes(flat: Flat) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 FOLDER = Path(__file__).parent
-NAMES = ("touch",)
+NAMES = ("touch", "linger")
 
 
 def register(patch: Callable[[object, str, object], None] = setattr) -> None:

@@ -15,7 +15,7 @@ from math import inf
 from subord.core.carriage.engine import bounds
 from subord.core.carriage.engine.causes import BUSY, DOWN, EXPIRED, MOVED, NO_COORDINATOR, NO_TIME, OLDER, SILENT
 from subord.core.carriage.engine.due import Due
-from subord.core.carriage.engine.frames import Ask, Check, Resolved, Told
+from subord.core.carriage.engine.frames import Ask, Check, End, Resolved, Told
 from subord.core.carriage.engine.interface import Opened, Role
 from subord.core.carriage.engine.links import Links, LinkState
 from subord.core.carriage.engine.ranges import NONE, Ranges
@@ -82,7 +82,9 @@ class Asking:
         part = NONE if pending.climbs and task.is_every else pending.part
         passed = (*task.passed, self._tree.position) if pending.climbs else ()
         left_ms = int(left_s * 1000)
-        body = Ask(pending.number, pending.climbs, task.attempt, left_ms, part.flat(), task.order, passed)
+        lease_ms = _lease_ms(task, now)
+        body = Ask(pending.number, pending.climbs, task.attempt, left_ms, part.flat(), task.order, passed, lease_ms)
+        pending.is_held = True
         pending.stage, pending.link, pending.asked_at = Stage.ASKED, link, now
         link.asked[pending.number] = pending
         if link.role is Role.CALLED:
@@ -147,6 +149,7 @@ class Asking:
 
     def on_lost(self, pending: Pending, now: float) -> None:
         """The peer does not hold the question any more: it is asked again, as long as looks are left."""
+        pending.is_held = False
         if not pending.is_open:
             return
         task, rest = pending.task, self._rest(pending)
@@ -174,6 +177,7 @@ class Asking:
         for cause, flat in told.missing:
             task.miss(self._asked_for(pending, Ranges.unflat(flat)), cause)
         if told.is_last:
+            pending.is_held = False
             if pending.climbs:
                 self._told_from_above(pending, told)
             self._end(pending)
@@ -223,7 +227,7 @@ class Asking:
         if not pending.is_open or link is None:
             return
         if pending.is_heard:
-            self._links.send(link, Check(pending.number))
+            self._links.send(link, Check(pending.number, _lease_ms(task, now)))
             pending.is_heard, pending.asked_at = False, now
             pending.pause_s = min(2 * pending.pause_s, bounds.CHECK_S_MAX)
         is_doubted = pending.stage is Stage.DOUBTED
@@ -273,7 +277,7 @@ class Asking:
             self.direct -= 1
         for pending in list(link.asked.values()):
             task, rest = pending.task, self._rest(pending)
-            was_open = pending.is_open
+            was_open, pending.is_held = pending.is_open, False
             is_known = pending.is_known
             self._end(pending)
             link.asked.pop(pending.number, None)
@@ -286,6 +290,18 @@ class Asking:
             else:
                 self.ask(task, pending.peer, rest, now, direct=True)
         self._call_next(now)
+
+    # -- leases -------------------------------------------------------------------------------------------
+
+    def renew(self, task: Task, now: float) -> None:
+        """Pass a renewal on, also to peers that this node has given up: what they still tell counts."""
+        for link, pending in self._held(task):
+            self._links.send(link, Check(pending.number, _lease_ms(task, now)))
+
+    def _held(self, task: Task) -> list[tuple[LinkState, Pending]]:
+        """The questions that peers may still hold."""
+        asked = ((each.link, each) for each in task.pending.values() if each.is_held)
+        return [(link, each) for link, each in asked if link is not None and link.link in self._links.of]
 
     # -- ends ---------------------------------------------------------------------------------------------
 
@@ -307,8 +323,11 @@ class Asking:
             self._links.hang_up(link)
             self._call_next(now)
 
-    def forget(self, task: Task, now: float) -> None:
-        """The task is over: nothing of its questions is kept."""
+    def forget(self, task: Task, now: float, *, stops: bool) -> None:
+        """The task is over: nothing of its questions is kept, here and at the peers. `stops`: as in End."""
+        for held, pending in self._held(task):
+            if stops or held.role is not Role.CALLED:  # else its end says the same
+                self._links.send(held, End(pending.number, stops))
         for number, pending in task.pending.items():
             self._end(pending)
             self.open.pop(number, None)
@@ -322,3 +341,7 @@ class Asking:
         if self.queue:
             self.queue = deque(each for each in self.queue if not each.task.is_over)
         self._call_next(now)
+
+
+def _lease_ms(task: Task, now: float) -> int:
+    return int(task.lease_s(now) * 1000)

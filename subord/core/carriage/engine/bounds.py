@@ -78,6 +78,15 @@ SLOW_GIVE_UPS: Final = 4.0
 of these delays, which halves each SLOW_HALF_S. With other peers in doubt both are multiplied, up to GIVE_UP_S_MAX."""
 SLOT_S: Final = 2.0
 """For so long an order counts among ACTIVE_MAX: what still runs then costs its nodes no messages."""
+LEASE_S: Final = 15.0
+"""A node holds an order of another node so long without a renewal. An agent acts so long without one, if the service
+is leased."""
+RENEW_S: Final = 5.0
+"""The issuer renews the leases of its orders with this pause; so two renewals may be lost."""
+RENEW_S_MIN: Final = 1.0
+"""A renewal that lengthens a lease by less counts for nothing, so a node passes on one a second at most."""
+LEASE_MS_MAX: Final = 600_000
+"""In a frame; a node counts LEASE_S at most."""
 CHECK_S: Final = 0.5
 CHECK_S_MAX: Final = 5.0
 """Until the first look whether a node still works at an order; each further pause is twice the last, up to this."""

@@ -27,6 +27,8 @@ NO_COORDINATOR: Final = "no coordinator"
 NO_JOURNAL: Final = "no journal"
 OUTCOME_UNKNOWN: Final = "outcome unknown"
 REFUSED: Final = "refused"
+CANCELLED: Final = "cancelled"
+LEASE_OVER: Final = "lease over"
 # -- of the agent, which does not act --
 UNSIGNED: Final = "unsigned"
 MALFORMED: Final = "malformed"
@@ -60,6 +62,8 @@ SENTENCES: Final = {
     NO_JOURNAL: "the node cannot write to its disk that it acts, so it did not act",
     OUTCOME_UNKNOWN: "the node ended after it had begun to act, and does not act twice",
     REFUSED: "the node refused the order",
+    CANCELLED: "the order was cancelled before the node had given a result",
+    LEASE_OVER: "no issuer that waits for the order could be heard any more, so the node ended what it had begun",
     UNSIGNED: "the order has no signature of an operator, which this service needs",
     MALFORMED: "the node's agent cannot read what the order says, or the order is valid for too long",
     NOT_YET_VALID: "the order is not valid yet by the clock of the node; set the clocks of the node and the operator",

@@ -15,7 +15,7 @@ from subord.core.carriage.engine import bounds
 from subord.core.carriage.engine.acting.acting import Acting
 from subord.core.carriage.engine.acting.tags import Tags
 from subord.core.carriage.engine.asking import Asking
-from subord.core.carriage.engine.causes import BUSY, EXPIRED, NO_COORDINATOR, REFUSED, SILENT, TOO_LARGE
+from subord.core.carriage.engine.causes import BUSY, CANCELLED, EXPIRED, NO_COORDINATOR, REFUSED, SILENT, TOO_LARGE
 from subord.core.carriage.engine.due import Due
 from subord.core.carriage.engine.folding import Fold, Room, told_frames
 from subord.core.carriage.engine.frames import (
@@ -23,6 +23,7 @@ from subord.core.carriage.engine.frames import (
     Ask,
     Body,
     Check,
+    End,
     Lost,
     Order,
     Resolved,
@@ -36,6 +37,7 @@ from subord.core.carriage.engine.interface import (
     Action,
     Answer,
     Arrived,
+    Cancel,
     Closed,
     Event,
     Finished,
@@ -58,7 +60,7 @@ from subord.core.carriage.engine.tasks import Asker, Pending, Task
 from subord.core.carriage.engine.tree import Tree
 from subord.core.view import Position
 
-TIMES_OF_TASK = ("until", "flush_at", "look_at", "slot_until")
+TIMES_OF_TASK = ("until", "flush_at", "look_at", "slot_until", "lease_until", "renew_at")
 
 
 class Engine:
@@ -139,6 +141,8 @@ class Engine:
                 self._arrived(event, now)
             case Issue():
                 self._issue(event, now)
+            case Cancel():
+                self._cancel(event.tag, now)
             case Noted():
                 self._acting.noted(event.tag, now, ok=event.ok)
             case Acted():
@@ -168,6 +172,11 @@ class Engine:
                 self._flush(owner, now)
             elif name == "slot_until":
                 self._routing.leave(owner, now)
+            elif name == "lease_until":
+                self._forget(owner, now)
+            elif name == "renew_at":
+                self._renew(owner, now)
+                self._due.plan(owner, "renew_at", now + bounds.RENEW_S)
             else:
                 self._routing.look(owner, now)
                 self._touch(owner)
@@ -211,9 +220,8 @@ class Engine:
         if isinstance(body, Ask):
             self._asked(link, body, now)
             return
-        if isinstance(body, Check):
-            answer = Ack(body.number) if body.number in link.held else Lost(body.number)
-            self._links.send(link, answer)
+        if isinstance(body, Check | End):
+            self._hear_asker(link, body, now)
             return
         pending = self._asking.of(link, body.number)
         if pending is None:
@@ -230,6 +238,24 @@ class Engine:
             case _:
                 assert_never(body)
 
+    def _hear_asker(self, link: LinkState, body: Check | End, now: float) -> None:
+        """A peer still waits for a question, or no longer."""
+        task: Task | None = link.held.get(body.number)
+        if isinstance(body, End):
+            if task is not None:
+                self._forget(task, now, stops=body.stops)
+            return
+        self._links.send(link, Lost(body.number) if task is None else Ack(body.number))
+        until = now + min(body.lease_ms / 1000, bounds.LEASE_S)
+        if task is not None and until >= task.lease_until + bounds.RENEW_S_MIN:
+            self._due.plan(task, "lease_until", until)
+            self._renew(task, now)
+
+    def _renew(self, task: Task, now: float) -> None:
+        """The issuer still waits: tell the nodes that were asked, and what acts here."""
+        self._asking.renew(task, now)
+        self._acting.renew(task, now)
+
     # -- new orders ---------------------------------------------------------------------------------------
 
     def _issue(self, event: Issue, now: float) -> None:
@@ -242,6 +268,16 @@ class Engine:
             self._links.actions.append(Finished(order.tag, answer))
             return
         self._begin(order, None, targets, climbs=True, attempt=0, left_s=event.left_s, now=now)
+
+    def _cancel(self, tag: Tag, now: float) -> None:
+        """End an order of this node with what is known."""
+        task = next((each for each in self._tasks if each.asker is None and each.order.tag == tag), None)
+        if task is None:
+            return
+        if task.is_every and not task.is_resolved:
+            task.lacks = CANCELLED
+        task.miss(task.unexplained, CANCELLED)
+        self._finish(task, now)
 
     def _asked(self, link: LinkState, ask: Ask, now: float) -> None:
         order, part = ask.order, Ranges.unflat(ask.part)
@@ -267,6 +303,7 @@ class Engine:
             left_s=ask.left_ms / 1000,
             now=now,
             passed=ask.passed,
+            lease_s=ask.lease_ms / 1000,
         )
 
     def _refusal(self, link: LinkState, ask: Ask, part: Ranges, targets: Ranges | None) -> str:
@@ -294,6 +331,7 @@ class Engine:
         left_s: float,
         now: float,
         passed: tuple[Position, ...] = (),
+        lease_s: float = bounds.LEASE_S,
     ) -> None:
         left_s = min(left_s, bounds.LEFT_MS_MAX / 1000)
         task = Task(
@@ -308,8 +346,11 @@ class Engine:
             passed=passed,
         )
         self._tasks[task] = None
-        if asker is not None:
+        if asker is None:
+            self._due.plan(task, "renew_at", now + bounds.RENEW_S)
+        else:
             asker.link.held[asker.number] = task
+            self._due.plan(task, "lease_until", now + min(lease_s, bounds.LEASE_S))
         self._due.plan(task, "until", now + left_s)
         self._routing.start(task, now)
         self._touch(task)
@@ -360,7 +401,7 @@ class Engine:
     def _finish(self, task: Task, now: float) -> None:
         """Answer for all targets: those without result get a cause."""
         if task.is_queued:
-            task.lacks = BUSY
+            task.lacks = task.lacks or BUSY
             task.miss(task.unexplained, BUSY)
         self._explain(task)
         if task.asker is None:
@@ -373,7 +414,7 @@ class Engine:
             lacks = task.lacks or ("" if task.is_resolved else NO_COORDINATOR)
             for each in told_frames(task.asker.number, task.fold, task.missing, lacks):
                 self._links.send(task.asker.link, each)
-        self._forget(task, now)
+        self._forget(task, now, stops=task.asker is None)
 
     def _explain(self, task: Task) -> None:
         """A cause for each node without one."""
@@ -381,15 +422,16 @@ class Engine:
             task.miss(pending.part & task.unexplained, EXPIRED if pending.is_known else SILENT)
         task.miss(task.unexplained, EXPIRED)
 
-    def _forget(self, task: Task, now: float) -> None:
+    def _forget(self, task: Task, now: float, *, stops: bool = False) -> None:
+        """Nothing is told of it any more. `stops`: its issuer waits no longer."""
         task.is_over = True
         self.ended.append((task.overview(now), now))
         task.fold.clear()
         if task.asker is not None:
             task.asker.link.held.pop(task.asker.number, None)
         self._due.forget(task, TIMES_OF_TASK)
-        self._acting.forget(task)
-        self._asking.forget(task, now)
+        self._acting.forget(task, stops=stops)
+        self._asking.forget(task, now, stops=stops)
         self._tasks.pop(task, None)
         self._routing.leave(task, now)
 

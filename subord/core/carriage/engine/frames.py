@@ -47,6 +47,10 @@ class Order(msgspec.Struct, frozen=True, array_like=True):
         return None if self.flat_targets is None else Ranges.unflat(self.flat_targets)
 
 
+_Lease = Annotated[int, msgspec.Meta(ge=0, le=bounds.LEASE_MS_MAX)]
+LEASE_MS: Final = int(bounds.LEASE_S * 1000)
+
+
 class Ask(msgspec.Struct, frozen=True, array_like=True, tag=1):
     """Asks for an order's results of some targets. The sender numbers its questions; answers name the number.
 
@@ -62,6 +66,8 @@ class Ask(msgspec.Struct, frozen=True, array_like=True, tag=1):
     order: Order
     passed: Annotated[tuple[_Position, ...], msgspec.Meta(max_length=bounds.PASSED_MAX)] = ()
     """Nodes that it has climbed through."""
+    lease_ms: _Lease = LEASE_MS
+    """For how long the receiver holds the question without a renewal. Earlier builds do not say so."""
 
 
 class Ack(msgspec.Struct, frozen=True, array_like=True, tag=2):
@@ -71,9 +77,11 @@ class Ack(msgspec.Struct, frozen=True, array_like=True, tag=2):
 
 
 class Check(msgspec.Struct, frozen=True, array_like=True, tag=3):
-    """Does the receiver still work at the question? The answer is Ack or Lost."""
+    """Does the receiver still work at the question? The answer is Ack or Lost. It renews the lease of the question:
+    `lease_ms` is what the sender has left of its own."""
 
     number: _Number
+    lease_ms: _Lease = LEASE_MS
 
 
 class Lost(msgspec.Struct, frozen=True, array_like=True, tag=4):
@@ -102,7 +110,15 @@ class Told(msgspec.Struct, frozen=True, array_like=True, tag=6):
     lacks: _Word = ""
 
 
-Body = Ask | Ack | Check | Lost | Resolved | Told
+class End(msgspec.Struct, frozen=True, array_like=True, tag=7):
+    """The sender waits no longer for the question. `stops`: nor does the issuer, so what runs for it is to end. There
+    is no answer; earlier builds count the body as unreadable."""
+
+    number: _Number
+    stops: bool = False
+
+
+Body = Ask | Ack | Check | Lost | Resolved | Told | End
 
 
 class Frame(NamedTuple):

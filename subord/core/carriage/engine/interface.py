@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from subord.core.carriage.engine import bounds
 from subord.core.carriage.engine.frames import Order, Tag
 from subord.core.carriage.engine.ranges import NONE, Ranges
 from subord.core.view import Incarnation, Position
@@ -127,6 +128,13 @@ class Issue(NamedTuple):
     left_s: float
 
 
+class Cancel(NamedTuple):
+    """No command waits any more for an order of this node. It ends with what is known, the rest is `cancelled`, and
+    what runs for it is to end."""
+
+    tag: Tag
+
+
 class Noted(NamedTuple):
     """The answer to Note. `ok` False: it could not be written, and the order is not acted on."""
 
@@ -151,7 +159,7 @@ class PartEvent(msgspec.Struct, frozen=True):
     """An event of a part (parts.py): a type of its own for each."""
 
 
-Event = Opened | Closed | Arrived | Issue | Noted | Acted | Wakeup | PartEvent
+Event = Opened | Closed | Arrived | Issue | Cancel | Noted | Acted | Wakeup | PartEvent
 
 
 # -- actions ------------------------------------------------------------------------------------------------
@@ -174,7 +182,7 @@ class CallDirect(NamedTuple):
 
 
 class HangUp(NamedTuple):
-    """Close a stream of CallDirect; no further event of it is needed."""
+    """Close a stream of CallDirect when what was sent on it has left; no further event of it is needed."""
 
     link: Link
 
@@ -189,11 +197,27 @@ class Note(NamedTuple):
 
 class Act(NamedTuple):
     """Run the service here and answer with Acted. After `left_s` the result counts no more for this order. `source`:
-    the peer that asked over a stream of its own; 0: the order came along an edge, or of a command here."""
+    the peer that asked over a stream of its own; 0: the order came along an edge, or of a command here. `lease_s`: a
+    leased service acts no longer without Renew."""
 
     order: Order
     left_s: float
     source: Position = 0
+    lease_s: float = bounds.LEASE_S
+
+
+class Renew(NamedTuple):
+    """A node still waits for the tag, on which a service with effects acts here: it may go on for `lease_s`."""
+
+    tag: Tag
+    lease_s: float
+
+
+class Stop(NamedTuple):
+    """The order is cancelled, and no other question waits for the tag here: a leased service ends what it does. The
+    answer is Acted, as ever."""
+
+    tag: Tag
 
 
 class Progress(NamedTuple):
@@ -214,7 +238,7 @@ class PartAction(msgspec.Struct, frozen=True):
     """An action of a part (parts.py): a type of its own for each."""
 
 
-Action = Transmit | CallDirect | HangUp | Note | Act | Progress | Finished | PartAction
+Action = Transmit | CallDirect | HangUp | Note | Act | Renew | Stop | Progress | Finished | PartAction
 
 
 class Offered(NamedTuple):

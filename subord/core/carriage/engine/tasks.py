@@ -80,7 +80,15 @@ class Task:
         self.is_queued = False
         """Whether it waits for a place of the coordinator (admission.py)."""
         self.slot_until = inf
+        self.lease_until = inf
+        """Until when it is held without a renewal; infinity: of a command here."""
+        self.renew_at = inf
+        """When the issuer renews the leases of its questions."""
         self.is_over = False
+
+    def lease_s(self, now: float) -> float:
+        """What is left of its lease, which its own questions get."""
+        return bounds.LEASE_S if self.asker is None else max(0.0, self.lease_until - now)
 
     @property
     def source(self) -> Position:
@@ -193,6 +201,8 @@ class Pending:
         """Whether the peer has acknowledged since `asked_at`."""
         self.is_known = False
         """Whether the peer has ever acknowledged."""
+        self.is_held = False
+        """Whether the peer may still hold it, though this node may have given up waiting."""
         self.look_at = inf
         self.pause_s = bounds.CHECK_S
 

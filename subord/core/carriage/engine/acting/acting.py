@@ -12,9 +12,9 @@ from collections.abc import Callable
 from subord.core.carriage.engine import bounds
 from subord.core.carriage.engine.acting.service_orders import digest_of
 from subord.core.carriage.engine.acting.tags import Step, Tags
-from subord.core.carriage.engine.causes import EXPIRED, NO_JOURNAL, NOT_OFFERED
+from subord.core.carriage.engine.causes import CANCELLED, EXPIRED, NO_JOURNAL, NOT_OFFERED
 from subord.core.carriage.engine.frames import Tag
-from subord.core.carriage.engine.interface import Act, Action, Note, Outcome, Services
+from subord.core.carriage.engine.interface import Act, Action, Note, Outcome, Renew, Services, Stop
 from subord.core.carriage.engine.tasks import Task
 
 Tell = Callable[[Task, Outcome], None]
@@ -48,12 +48,22 @@ class Acting:
         task.acts = True
         self.waiting.setdefault(order.tag, []).append(task)
         if step is Step.WAIT:
-            return
-        if service.has_effects:
+            self.renew(task, now)
+        elif service.has_effects:
             self.noting[order.tag] = task
             self._actions.append(Note(order.tag, task.until - now + bounds.TAG_KEEP_S))
         else:
-            self._actions.append(Act(order, task.until - now, task.source))
+            self._act(task, now)
+
+    def _act(self, task: Task, now: float) -> None:
+        lease_s = max(each.lease_s(now) for each in (task, *self.waiting.get(task.order.tag, ())))
+        self._actions.append(Act(task.order, max(0.0, task.until - now), task.source, lease_s))
+
+    def renew(self, task: Task, now: float) -> None:
+        """The issuer still waits."""
+        tag = task.order.tag
+        if task.acts and tag not in self.noting and self._services[task.order.service].has_effects:
+            self._actions.append(Renew(tag, task.lease_s(now)))
 
     def noted(self, tag: Tag, now: float, *, ok: bool) -> None:
         """The disk has the tag, or has refused it."""
@@ -61,7 +71,7 @@ class Acting:
         if task is None:
             return
         if ok:
-            self._actions.append(Act(task.order, max(0.0, task.until - now), task.source))
+            self._act(task, now)
         else:
             self.acted(tag, Outcome(cause=NO_JOURNAL))
 
@@ -74,13 +84,23 @@ class Acting:
             task.acts = False
             self._tell(task, outcome)
 
-    def forget(self, task: Task) -> None:
-        """The task is over; what runs goes on, and its outcome is kept for a later question."""
-        waiting = self.waiting.get(task.order.tag)
-        if waiting is not None and task in waiting:
-            waiting.remove(task)
-            if not waiting:
-                del self.waiting[task.order.tag]
+    def forget(self, task: Task, *, stops: bool) -> None:
+        """The task is over; what runs goes on, and its outcome is kept for a later question. `stops`: it goes on only
+        if another task waits for it."""
+        tag = task.order.tag
+        waiting = self.waiting.get(tag)
+        if waiting is None or task not in waiting:
+            return
+        waiting.remove(task)
+        if waiting:
+            return
+        del self.waiting[tag]
+        if not stops:
+            return
+        if self.noting.pop(tag, None) is not None:
+            self.acted(tag, Outcome(cause=CANCELLED))
+        elif self._services[task.order.service].has_effects:
+            self._actions.append(Stop(tag))
 
     def expire(self, now: float) -> None:
         """Drop what is kept no longer."""

@@ -1,7 +1,7 @@
-"""Nodes that should be in the tree and are not.
+"""Parts of a tree: a branch, and nodes that should be in the tree and are not.
 
-Inputs are the rows of a tree; outputs are those that are down and the paths to them, and the names of nodes that are
-on the list of nodes and never joined.
+Inputs are the rows of a tree, depth first; outputs are those of a branch, those that are down and the paths to them,
+and the names of nodes that are on the list of nodes and never joined.
 """
 
 from __future__ import annotations
@@ -13,6 +13,15 @@ from subord.client.daemon import Document
 NEVER_CAME_MAX = 65_536
 """In a network of more positions such nodes are not named."""
 UP = ("live", "held")
+
+
+def branch(rows: list[Document], address: str) -> list[Document]:
+    """The rows of one node and all below it; none if it is not there."""
+    first = next((index for index, row in enumerate(rows) if row["address"] == address), len(rows))
+    end = first + 1
+    while end < len(rows) and rows[end]["real_level"] > rows[first]["real_level"]:
+        end += 1
+    return rows[first:end]
 
 
 def down(rows: Sequence[Document]) -> list[Document]:

@@ -1,0 +1,185 @@
+"""Runs the command of an order on this node, once, as the user that the operator has signed.
+
+Input is a payload (task.py) and the context of the order; output is a result (outcome.py). The command gets a session
+of its own. Invariant: when `act` ends before the command, because its time is over or the order is cancelled, no
+process of the session is left (session.py).
+"""
+
+from __future__ import annotations
+
+import errno
+import logging
+import os
+import shlex
+import shutil
+import subprocess
+from contextlib import suppress
+from typing import Any, Final
+
+import trio
+
+from subord.client.text import printable
+from subord.services.acting import Context
+from subord.services.exec import commands, kept, outcome, session
+from subord.services.exec.account import ROOT_DIRECTORY, Account, account_of, directory, environment, options
+from subord.services.exec.kept import Sink
+from subord.services.exec.outcome import Ended, Listing, Piece
+from subord.services.exec.reading import Output
+from subord.services.exec.task import PIECE_BYTES_MAX, Fetch, List, Run, Stop, decode
+
+logger = logging.getLogger("subord")
+
+LEASED: Final = True
+"""No command runs longer than the one that ordered it waits."""
+DRAIN_S: Final = 0.5
+"""For output of processes that the command has left in the background, after its end."""
+WORDS_CHARS_LOGGED: Final = 200
+
+
+async def act(payload: bytes, context: Context) -> bytes:
+    """The result of this node."""
+    task, account = decode(payload), account_of(context.user)
+    if task is None:
+        return outcome.encode(Ended(outcome.OTHER_RELEASE))
+    if account is None:
+        return outcome.encode(Ended(outcome.NO_USER, detail=context.user))
+    match task:
+        case Fetch():
+            return outcome.encode(await _fetched(task, account, context))
+        case Stop():
+            how = outcome.EXITED if commands.stop(task.of, account) else outcome.NOT_RUNNING
+            logger.info("exec of %s as %s ends tag %s: %s", context.principal, context.user, task.of.hex(), how)
+            return outcome.encode(Ended(how))
+        case List():
+            return outcome.encode(Listing(commands.seen_by(account)))
+        case Run():
+            return outcome.encode(await _logged(task, account, context))
+
+
+async def _logged(task: Run, account: Account, context: Context) -> Ended:
+    _log(task, context, "tries" if task.is_trial else "runs")
+    ended = await _trial(task, account, context) if task.is_trial else await _run(task, account, context)
+    _log(task, context, f"ended, {ended.how} ({ended.code}):")
+    return ended
+
+
+async def _fetched(task: Fetch, account: Account, context: Context) -> Ended | Piece:
+    path = kept.path_of(context.directory, task.of, account.uid, task.stream)
+    found = await trio.to_thread.run_sync(kept.piece, path, task.offset, PIECE_BYTES_MAX)
+    return Ended(outcome.NOT_KEPT) if found is None else Piece(*found)
+
+
+def _log(task: Run, context: Context, what: str) -> None:
+    """A line of the audit."""
+    words = _words(task)
+    if len(words) > WORDS_CHARS_LOGGED:
+        words = f"{words[:WORDS_CHARS_LOGGED]}... ({len(words)} characters)"
+    fields = {"principal": context.principal, "user": context.user, "tag": context.tag.hex(), "words": words}
+    logger.info(f"exec of %(principal)s as %(user)s {what} %(words)s (tag %(tag)s)", fields)
+
+
+def _words(task: Run) -> str:
+    return printable(shlex.join(each.decode("utf-8", "replace") for each in task.words))
+
+
+# -- the command ------------------------------------------------------------------------------------------------
+
+
+async def _run(task: Run, account: Account, context: Context) -> Ended:
+    try:
+        process = await _started(task, account, context)
+    except OSError as error:
+        return _not_started(error)
+    first, second = (Sink(context.directory, context.tag, account.uid, stream) for stream in (1, 2))
+    output = Output(first, second, task.output_bytes, keeps_all=task.keeps_all)
+    try:
+        waiting = trio.CancelScope()
+        with commands.running(context, account, _words(task), waiting) as command:
+            is_over = await _ended(process, task, output, waiting)
+        how, number = outcome.signal_of(process.returncode or 0)
+        if not is_over:
+            how, number = outcome.STOPPED if command.is_stopped else outcome.TIMED_OUT, 0
+        return Ended(how, number, *output.parts(), is_kept=output.is_kept)
+    finally:
+        output.close()
+
+
+async def _ended(process: trio.Process, task: Run, output: Output, waiting: trio.CancelScope) -> bool:
+    """Serve the command until it ends; False: its time was over, or `waiting` was cancelled, and it was ended."""
+    assert process.stdout is not None
+    assert process.stderr is not None
+    is_over = False
+    try:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(output.read, process.stdout, 0)
+            nursery.start_soon(output.read, process.stderr, 1)
+            if process.stdin is not None:
+                nursery.start_soon(_feed, process.stdin, task.stdin)
+            waiting.deadline = trio.current_time() + task.time_ms / 1000
+            with waiting:
+                await process.wait()
+                is_over = True
+            if not is_over:
+                await session.end(process.pid)
+                await process.wait()
+            nursery.cancel_scope.deadline = trio.current_time() + DRAIN_S
+    finally:
+        if process.returncode is None:
+            with trio.move_on_after(session.END_S_MAX, shield=True):
+                await session.end(process.pid)
+                await process.wait()
+    return is_over
+
+
+async def _feed(pipe: trio.abc.SendStream, data: bytes) -> None:
+    """A command need not read its input."""
+    async with pipe:
+        with suppress(trio.BrokenResourceError, trio.ClosedResourceError):
+            await pipe.send_all(data)
+
+
+async def _started(task: Run, account: Account, context: Context) -> trio.Process:
+    """Raises OSError."""
+    place = directory(account, task)
+    try:
+        return await _open(task, account, context, place)
+    except PermissionError as error:
+        if task.directory or error.filename != place or place == ROOT_DIRECTORY:
+            raise
+    return await _open(task, account, context, ROOT_DIRECTORY)
+
+
+async def _open(task: Run, account: Account, context: Context, place: str) -> trio.Process:
+    given: dict[str, Any] = {**options(account), "env": environment(account, task, context), "cwd": place}
+    return await trio.lowlevel.open_process(
+        list(task.words),
+        stdin=subprocess.PIPE if task.stdin else subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        **given,
+    )
+
+
+def _not_started(error: OSError) -> Ended:
+    """`subprocess` names the directory in errors from before the program was looked for."""
+    detail = (error.strerror or str(error))[: outcome.DETAIL_CHARS_MAX]
+    if not isinstance(error.filename, bytes):
+        how = outcome.NOT_PERMITTED if error.errno == errno.EPERM else outcome.NO_DIRECTORY
+    elif error.errno in (errno.ENOENT, errno.ENOTDIR):
+        how = outcome.NOT_FOUND
+    elif error.errno in (errno.EACCES, errno.ENOEXEC, errno.EISDIR):
+        how = outcome.NOT_EXECUTABLE
+    else:
+        how = outcome.NOT_STARTED
+    return Ended(how, detail=detail)
+
+
+async def _trial(task: Run, account: Account, context: Context) -> Ended:
+    """Whether the command would be found, without running anything of it."""
+    path = os.fsdecode(environment(account, task, context)[b"PATH"])
+    place = directory(account, task)
+    found = await trio.to_thread.run_sync(lambda: shutil.which(os.fsdecode(task.words[0]), path=path))
+    if found is None and b"/" not in task.words[0]:
+        return Ended(outcome.NOT_FOUND)
+    is_there = await trio.Path(place).is_dir()
+    return Ended(outcome.TRIAL) if is_there else Ended(outcome.NO_DIRECTORY, detail=place[: outcome.DETAIL_CHARS_MAX])

@@ -1,0 +1,108 @@
+"""Output that a node keeps on its disk for a while, because it does not fit a result: one file for each stream.
+
+Inputs are the tag of an order, the user that it ran as, and bytes; outputs are pieces of what is kept. Files are in
+`output` below the directory of the agent, and only root may read them. Invariant: one stream takes at most
+STREAM_BYTES_MAX, all together at most ALL_BYTES_MAX; what is older than KEEP_S goes when other output comes.
+A disk that is full loses output, and ends no command.
+
+All functions block; the agent calls them in threads.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from contextlib import suppress
+from typing import Final, NamedTuple
+
+FOLDER: Final = "output"
+KEEP_S: Final = 86_400.0
+STREAM_BYTES_MAX: Final = 16 << 20
+ALL_BYTES_MAX: Final = 512 << 20
+FILES_MAX: Final = 4_096
+FILE_MODE: Final = 0o600
+
+
+class _File(NamedTuple):
+    written_at: float
+    path: str
+    size: int
+
+
+class Sink:
+    """The file of one stream, while the command runs. `is_whole`: nothing is lost so far."""
+
+    def __init__(self, directory: str, tag: bytes, uid: int, stream: int) -> None:
+        self.is_whole = True
+        self._path = path_of(directory, tag, uid, stream)
+        self._left = STREAM_BYTES_MAX
+        self._descriptor = -1
+
+    def write(self, data: bytes) -> None:
+        """Append; what has no room is lost."""
+        if not self.is_whole or not data:
+            return
+        try:
+            if self._descriptor < 0:
+                self._descriptor = _opened(self._path)
+            while data and self._left:
+                written = os.write(self._descriptor, data[: self._left])
+                data, self._left = data[written:], self._left - written
+        except OSError:
+            self._left = 0
+        self.is_whole = not data
+
+    def close(self) -> None:
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+
+def path_of(directory: str, tag: bytes, uid: int, stream: int) -> str:
+    """Of the file of a stream. The user is part of the name, so no other user's order finds it."""
+    return os.path.join(directory, FOLDER, f"{tag.hex()}-{uid}.{stream}")
+
+
+def piece(path: str, offset: int, bytes_max: int) -> tuple[int, bytes] | None:
+    """The size of what a file of `path_of` keeps, and a piece of it; None: nothing is kept."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except OSError:
+        return None
+    try:
+        return os.fstat(descriptor).st_size, os.pread(descriptor, bytes_max, offset)
+    finally:
+        os.close(descriptor)
+
+
+def make_room(directory: str, now: float) -> None:
+    """Delete what is too old, and the oldest files until two more streams have room."""
+    files = sorted(_files(os.path.join(directory, FOLDER)))
+    size = sum(each.size for each in files)
+    for number, each in enumerate(files):
+        has_room = size + 2 * STREAM_BYTES_MAX <= ALL_BYTES_MAX and len(files) - number + 2 <= FILES_MAX
+        if has_room and each.written_at + KEEP_S > now:
+            break
+        size -= each.size
+        with suppress(OSError):
+            os.unlink(each.path)
+
+
+def _opened(path: str) -> int:
+    """A new file, in a directory that only this user can read. Raises OSError."""
+    folder = os.path.dirname(path)
+    with suppress(FileExistsError):
+        os.mkdir(folder, 0o700)
+    make_room(os.path.dirname(folder), time.time())
+    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, FILE_MODE)
+
+
+def _files(folder: str) -> list[_File]:
+    """All files; one that is gone meanwhile is left out."""
+    found: list[_File] = []
+    with suppress(FileNotFoundError), os.scandir(folder) as entries:
+        for each in entries:
+            with suppress(FileNotFoundError):
+                status = each.stat(follow_symlinks=False)
+                found.append(_File(status.st_mtime, each.path, status.st_size))
+    return found

@@ -1,0 +1,64 @@
+"""All processes of a command: those of its session, in whatever process group they are, and how they are ended.
+
+A command is the first process of a session of its own, so a shell with job control or timeout(1), which make process
+groups of their own, stay in it. Inputs are /proc and a session; output are signals. Invariant: after `end` no process
+of the session is left, unless the kernel cannot end it (it waits for a disk).
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Final
+
+import trio
+
+TERM_S: Final = 1.0
+"""After SIGTERM, until SIGKILL."""
+KILL_S_MAX: Final = 2.0
+END_S_MAX: Final = TERM_S + KILL_S_MAX + 1.0
+POLL_S: Final = 0.02
+PROC: Final = "/proc"
+
+
+def members(session: int) -> list[int]:
+    """The processes of a session that have not ended."""
+    return [pid for pid in _pids() if _is_of(pid, session)]
+
+
+async def end(session: int) -> None:
+    """End all processes, also when the caller is cancelled. Takes less than END_S_MAX."""
+    with trio.move_on_after(END_S_MAX, shield=True):
+        await _signal(session, signal.SIGTERM, TERM_S)
+        await _signal(session, signal.SIGKILL, KILL_S_MAX)
+
+
+async def _signal(session: int, number: signal.Signals, seconds: float) -> None:
+    """Send a signal to each process, also to those that come meanwhile, until none is left."""
+    told: set[int] = set()
+    with trio.move_on_after(seconds):
+        while found := await trio.to_thread.run_sync(members, session):
+            for pid in found if number == signal.SIGKILL else set(found) - told:
+                with suppress(ProcessLookupError, PermissionError):
+                    os.kill(pid, number)
+                    os.kill(pid, signal.SIGCONT)  # a stopped process does not see SIGTERM
+            told.update(found)
+            await trio.sleep(POLL_S)
+
+
+def _pids() -> Iterator[int]:
+    with os.scandir(PROC) as entries:
+        for each in entries:
+            if each.name.isdigit():
+                yield int(each.name)
+
+
+def _is_of(pid: int, session: int) -> bool:
+    try:
+        with open(f"{PROC}/{pid}/stat", "rb") as file:
+            fields = file.read().rpartition(b")")[2].split()  # the name before it may have spaces and brackets
+    except OSError:
+        return False
+    return len(fields) > 3 and fields[0] not in (b"Z", b"X") and int(fields[3]) == session

@@ -1,0 +1,217 @@
+"""`subord exec` on real daemons and agents, as an operator types it."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from netlab.common.waiting import wait_until
+from netlab.lab import Lab, command_in
+
+from .lab_helpers import SUBORD, settled
+
+pytestmark = pytest.mark.lab(few=True)
+
+PAGE = (Path(__file__).parents[2] / "docs" / "exec.md").read_text(encoding="utf-8")
+NODES = 9
+WAIT_S_MAX = 30.0
+END_S_MAX = 10.0
+"""On a machine with nothing else to do it is less than 3 s."""
+
+
+@pytest.fixture(scope="module")
+def lab() -> Iterator[Lab]:
+    with settled(WAIT_S_MAX, nodes=NODES, fanout=2, timing="lab", agents=True) as lab:
+        until(lambda: typed(lab, "-a", "-q", "true").returncode == 0, "all nodes run it")
+        yield lab
+
+
+def until(condition: Any, what: str, seconds: float = WAIT_S_MAX) -> None:
+    assert wait_until(condition, seconds, 0.05), what
+
+
+def typed(lab: Lab, *words: str, at: int = 5) -> subprocess.CompletedProcess[str]:
+    return lab.run(at, SUBORD, "exec", "-n", *words)
+
+
+@contextmanager
+def running(lab: Lab, *words: str, **options: Any) -> Iterator[subprocess.Popen[bytes]]:
+    """The command, while the nodes carry it out."""
+    command = command_in(lab.options.name, "5", (SUBORD, "exec", "-n", *words))
+    with subprocess.Popen(command, start_new_session=True, **options) as process:
+        try:
+            yield process
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+
+
+def left(mark: str) -> list[int]:
+    """Processes of the orders whose environment has the mark."""
+    found = []
+    for each in Path("/proc").iterdir():
+        if each.name.isdigit():
+            with suppress(OSError):
+                if f"MARK={mark}\0".encode() in (each / "environ").read_bytes():
+                    found.append(int(each.name))
+    return found
+
+
+def shell(lab: Lab, line: str) -> subprocess.CompletedProcess[str]:
+    """A line of the document, as a shell reads it."""
+    return lab.run(5, "sh", "-c", line)
+
+
+def test_the_document_shows_what_is_printed(lab: Lab) -> None:
+    first, fetching = re.findall(r"^```text\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
+    for part in re.split(r"^\$ ", first, flags=re.MULTILINE)[1:]:
+        line, _, output = part.partition("\n")
+        done = shell(lab, f"{line} 2>&1 </dev/null")
+        assert re.sub(r"in \d+ ms", "in MS", done.stdout) == re.sub(r"in \d+ ms", "in MS", output), line
+    cutting, said, fetch = fetching.splitlines()
+    done = shell(lab, f"{cutting.removeprefix('$ ')} </dev/null")
+    (tag,) = re.findall(r"--fetch (\w+) NODE", done.stderr)
+    assert done.stderr.replace(tag, "TAG").splitlines() == [said]
+    assert shell(lab, fetch.removeprefix("$ ").replace("TAG", tag)).stdout.endswith("\n100000\n")
+
+
+def test_the_lines_of_the_document_work(lab: Lab) -> None:
+    lines = [each for each in re.findall(r"^(?:echo .*\| )?subord exec .*$", PAGE, re.MULTILINE) if "$ " not in each]
+    assert len(lines) == 8
+    for line in lines:
+        done = shell(lab, line if line.startswith("echo") else f"{line} </dev/null")
+        assert done.returncode == 0, (line, done.stderr)
+
+
+def test_lines_with_the_node(lab: Lab) -> None:
+    done = typed(lab, "-a", "--shell", "echo out; echo err >&2; echo $SUBORD_NODE")
+    assert done.returncode == 0, done.stderr
+    names = [lab.address(each) for each in lab.positions]
+    assert sorted(done.stdout.splitlines()) == sorted(f"{each}: {word}" for each in names for word in ("out", each))
+    *errors, last = done.stderr.splitlines()
+    assert sorted(errors) == sorted(f"{each}: err" for each in names)
+    assert last.startswith(f"{NODES} of {NODES} ended in ")
+
+
+def test_folded_with_the_highest_exit_code(lab: Lab) -> None:
+    done = typed(lab, "--below", lab.address(2), "-b", "-S", "--shell", "echo same; exit 3")
+    assert done.returncode == 3
+    rule = "-" * 15
+    assert done.stdout.splitlines() == [rule, "10.0.0.[2,4-5,8-9] (5)", rule, "same"]
+    assert "subord: 10.0.0.[2,4-5,8-9]: exit code 3" in done.stderr.splitlines()
+
+
+def test_every_node_has_a_line_of_the_audit(lab: Lab) -> None:
+    assert typed(lab, "-a", "-q", "echo", "audited").returncode == 0
+    for each in lab.positions:
+        log = (lab.directory.node(each) / "agent.log").read_text()
+        assert "exec of operator as root runs echo audited (tag " in log
+        assert "exec of operator as root ended, exited (0): echo audited (tag " in log
+
+
+def test_much_output_is_cut_and_can_be_fetched(lab: Lab) -> None:
+    done = typed(lab, "-w", lab.address(7), "--json", "seq", "100000")
+    node, covered = map(json.loads, done.stdout.splitlines())
+    assert covered["complete"]
+    assert node["kept"]
+    assert len(node["output"]) + node["cut_bytes"] == 588_895
+    done = typed(lab, "--fetch", node["tag"], lab.address(7))
+    assert done.stdout == "".join(f"{number}\n" for number in range(1, 100_001))
+    done = typed(lab, "--fetch", node["tag"], lab.address(6))
+    assert done.returncode == 1
+    assert "keeps no such output" in done.stderr
+
+
+def test_input_reaches_all(lab: Lab) -> None:
+    command = command_in(lab.options.name, "5", (SUBORD, "exec", "-a", "-b", "cat"))
+    done = subprocess.run(command, input=b"from one place\n", capture_output=True, timeout=30, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.endswith(b"10.0.0.[1-9] (9)\n---------------\nfrom one place\n")
+
+
+def test_waves_stop_at_the_first_failure(lab: Lab, tmp_path: Path) -> None:
+    script = f"touch {tmp_path}/$SUBORD_NODE; test $SUBORD_NODE != {lab.address(4)}"
+    done = typed(lab, "-a", "--batch", "3", "--shell", script)
+    assert done.returncode == 1
+    assert sorted(each.name for each in tmp_path.iterdir()) == [lab.address(each) for each in range(1, 7)]
+    assert "subord: not begun after the failure: 10.0.0.[7-9]" in done.stderr.splitlines()
+
+
+def test_a_dry_run_says_which_node_would_not(lab: Lab, tmp_path: Path) -> None:
+    done = typed(lab, "-a", "--dry-run", "touch", str(tmp_path / "x"))
+    assert done.returncode == 0
+    assert f"{NODES} of {NODES} answered the dry run" in done.stderr
+    assert list(tmp_path.iterdir()) == []
+    done = typed(lab, "-a", "--dry-run", "-u", "nobody", "touch", str(tmp_path / "x"))
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1] == f"0 of {NODES} answered the dry run; missing: 10.0.0.[1-9] denied"
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_the_end_of_the_command_ends_all_processes(lab: Lab, tmp_path: Path, number: signal.Signals) -> None:
+    mark = str(tmp_path)
+    script = "trap '' TERM; (sleep 1000; echo) & timeout 1000 sleep 1000 & sleep 1000; sleep 1000"
+    with running(lab, "-a", "--env", f"MARK={mark}", "--shell", script, stderr=subprocess.PIPE) as process:
+        until(lambda: len(left(mark)) >= 5 * NODES, "all run")
+        os.killpg(process.pid, number)
+        process.wait(END_S_MAX)
+        until(lambda: not left(mark), "all have ended", END_S_MAX)
+        assert process.stderr is not None
+        said = process.stderr.read().decode()
+    assert ("interrupted" in said) is (number == signal.SIGINT)
+
+
+def test_a_reader_that_closes_the_pipe_ends_all(lab: Lab, tmp_path: Path) -> None:
+    mark = str(tmp_path)
+    script = "echo line; test $SUBORD_NODE = 10.0.0.3 || exec sleep 1000"
+    words = ("-a", "--env", f"MARK={mark}", "--shell", script)
+    with running(lab, *words, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"10.0.0.3: line\n"
+        process.stdout.close()
+        assert len(left(mark)) >= NODES - 1
+        os.kill(left(mark)[0], signal.SIGKILL)  # another node ends, so there is a line to write
+        assert process.wait(WAIT_S_MAX) == 141
+        until(lambda: not left(mark), "all have ended", END_S_MAX)
+
+
+def test_another_operator_lists_and_ends_a_command(lab: Lab, tmp_path: Path) -> None:
+    mark = str(tmp_path)
+    script = "echo begun; sleep 1000; true"
+    words = ("-w", "10.0.0.[2-8]", "--env", f"MARK={mark}", "-b", "--shell", script)
+    with running(lab, *words, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        until(lambda: len(left(mark)) >= 14, "all run")
+        (line,) = typed(lab, "--list", at=3).stdout.splitlines()
+        tag, rest = line.split("  ", 1)
+        assert rest == f"operator as root  10.0.0.[2-8]  /bin/sh -c '{script}'"
+        done = typed(lab, "--cancel", tag, at=3)
+        assert done.returncode == 0
+        assert "subord: ended on 7 of 9 nodes" in done.stderr.splitlines()
+        out, err = process.communicate(timeout=WAIT_S_MAX)
+    assert out.endswith(b"10.0.0.[2-8] (7)\n---------------\nbegun\n")
+    assert b"subord: 10.0.0.[2-8]: ended by an operator (--cancel)" in err.splitlines()
+    assert not left(mark)
+
+
+def test_a_node_whose_agent_is_killed_is_missing(lab: Lab, tmp_path: Path) -> None:
+    """And what it ran has no outcome; the others are not disturbed."""
+    mark = str(tmp_path)
+    script = f"while ! test -e {tmp_path}/go; do sleep 0.05; done; echo went"
+    words = ("-w", "10.0.0.[6-7]", "--env", f"MARK={mark}", "--shell", script)
+    with running(lab, *words, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        until(lambda: len(left(mark)) >= 2, "both run")
+        assert lab.kill_agent(6)
+        (tmp_path / "go").touch()
+        out, err = process.communicate(timeout=WAIT_S_MAX)
+    assert process.returncode == 1
+    assert out == b"10.0.0.7: went\n"
+    assert b"missing: 10.0.0.6 outcome unknown" in err.splitlines()[-1]
+    until(lambda: not left(mark), "the file ends it")
