@@ -15,6 +15,7 @@ from typing import Annotated, Any, TypeVar
 import msgspec
 import trio
 
+from subord.api.handlers.blobs import blob_handlers
 from subord.api.handlers.control import BUDGET_S_MAX, budget_s
 from subord.api.handlers.orders import order_handlers
 from subord.api.http.server import App, Call, EventStream, Orders, Query, Response, document, failure
@@ -104,7 +105,11 @@ async def _cluster(node: NodeApi, _: Query) -> Response:
 def signed_handlers(node: NodeApi) -> Orders:
     """The paths of all that operators sign, for every client of the control socket: the signature is the authority.
     Orders of services with effects are judged by each agent."""
-    return {**order_handlers(node), **{f"/v1/{name}": partial(_give, node, name) for name in effects()}}
+    return {
+        **order_handlers(node),
+        **blob_handlers(node),
+        **{f"/v1/{name}": partial(_give, node, name) for name in effects()},
+    }
 
 
 async def _read(node: NodeApi, name: str, query: Query) -> Response:

@@ -17,6 +17,7 @@ from typing import Any, Final, NoReturn
 import trio
 
 from subord.core.carriage.blobs.blobs import Blobs
+from subord.core.carriage.blobs.bounds import CHUNK_BYTES_MAX
 from subord.core.carriage.blobs.interface import (
     Check,
     Checked,
@@ -154,6 +155,13 @@ class BlobKeeper:
     async def put(self, path: Path) -> Name:
         """Keep a file as a blob, until `release`, one for each call. Raises BlobError. The disk may be over
         its bound for a moment, before others give way."""
+        return await self._kept(lambda store: store.put(path, self._bytes_max))
+
+    async def join(self, manifest: bytes) -> Name:
+        """Keep chunks that are here as a blob; otherwise as `put`."""
+        return await self._kept(lambda store: store.join(manifest))
+
+    async def _kept(self, work: Callable[[ChunkStore], Put]) -> Name:
         found, is_done = list[Put | BlobError](), trio.Event()
 
         def then(put: Put | BlobError) -> None:
@@ -167,17 +175,17 @@ class BlobKeeper:
             found.append(put)
             is_done.set()
 
-        self._plan(partial(self._put, path), then)
+        self._plan(partial(self._put, work), then)
         await is_done.wait()
         if isinstance(found[0], BlobError):
             raise found[0]
         return found[0].blob
 
-    def _put(self, path: Path) -> Put | BlobError:
+    def _put(self, work: Callable[[ChunkStore], Put]) -> Put | BlobError:
         """In a thread."""
         try:
             store = self._opened()
-            return BlobError(NO_DIRECTORY) if store is None else store.put(path, self._bytes_max)
+            return BlobError(NO_DIRECTORY) if store is None else work(store)
         except BlobError as error:
             return error
         except OSError as error:
@@ -201,6 +209,31 @@ class BlobKeeper:
         if waiting is not None:
             waiting.reason = action.reason
             waiting.is_over.set()
+
+    async def add(self, chunk: bytes) -> Name:
+        """Keep one chunk, as long as no other needs its room. Raises BlobError."""
+        if len(chunk) > CHUNK_BYTES_MAX:
+            raise BlobError(f"a chunk has at most {CHUNK_BYTES_MAX} bytes")
+        name, is_kept = await trio.to_thread.run_sync(self._added, chunk, abandon_on_cancel=True)
+        if not is_kept:
+            raise BlobError(NO_DIRECTORY)
+        self.feed(Held(((name, len(chunk)),)))
+        return name
+
+    def _added(self, chunk: bytes) -> tuple[Name, bool]:
+        """In a thread."""
+        name, store = name_of(chunk), self._opened()
+        try:
+            return name, store is not None and store.write(name, chunk)
+        except OSError as error:
+            raise BlobError(str(error)) from None
+
+    async def chunk(self, name: Name) -> bytes:
+        """A chunk that is here. Raises BlobError."""
+        found = await trio.to_thread.run_sync(self._read, Read(name), abandon_on_cancel=True)
+        if not isinstance(found, ReadEnded) or found.chunk is None:
+            raise BlobError("the chunk is not on this node")
+        return found.chunk
 
     async def copy(self, blob: Name, path: Path) -> None:
         """Write a blob that is here as a file. Raises BlobError."""
