@@ -2,8 +2,8 @@
 
 Input are the steps of a push and how far it is; output is a file for each push, in `files` below the directory of
 the agent. STAGING: staged names may be there, nothing is visible. ACTIVATING: all is staged, and renames have begun.
-AFTER: all is visible, and the command after it may have begun. Invariant: a record is on the disk before what it says is
-done.
+AFTER: all is visible, and the command after it may have begun. Invariant: a record is on the disk before what it says
+is done.
 
 All functions block.
 """
