@@ -651,6 +651,38 @@ MUTATIONS = (
         "        if self._storing.get(event.key) is None:",
         services=True,
     ),
+    Mutation(
+        "end-is-not-passed-on",
+        "A node that is told that an order is over does not tell the nodes that it has asked.",
+        "core/carriage/engine/asking.py",
+        "            if stops or held.role is not Role.CALLED:",
+        "            if task.asker is None:",
+        services=True,
+    ),
+    Mutation(
+        "leases-are-not-renewed",
+        "A node does not pass renewals on.",
+        "core/carriage/engine/engine.py",
+        "        self._asking.renew(task, now)",
+        "        pass",
+        services=True,
+    ),
+    Mutation(
+        "leases-have-no-end",
+        "What acts goes on without an issuer.",
+        "core/carriage/engine/acting/lease.py",
+        "        self.until = now + min(lease_s, bounds.LEASE_S)",
+        "        self.until = float('inf')",
+        services=True,
+    ),
+    Mutation(
+        "lost-asker-cancels",
+        "A node whose asker is lost ends what acts below it, though the issuer may find another way.",
+        "core/carriage/engine/engine.py",
+        "            self._forget(task, now)  # nothing",
+        "            self._forget(task, now, stops=True)  # nothing",
+        services=True,
+    ),
 )
 
 

@@ -260,6 +260,14 @@ def test_bytes_are_passed_on_as_they_are(stage: Stage, capfdbinary: pytest.Captu
     assert capfdbinary.readouterr().out == b"10.0.0.1: \xff\x1b[31m\r\n"
 
 
+def test_a_terminal_gets_no_control_characters(stage: Stage, capsys: Said, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    stage.answer(how="exited", output=Part(b"a\tb\x1b]0;title\x07\xff\r\n"))
+    for option in ("-q", "-b"):
+        assert stage.type("-w", "10.0.0.1", option, "x") == exit_codes.OK
+    assert "10.0.0.1: a       b?]0;title?" in capsys.readouterr().out.splitlines()[0]
+
+
 def test_what_is_cut_is_said_where_it_is(stage: Stage, capsys: Said) -> None:
     stage.answer(how="exited", output=Part(b"a\n", b"z\n", 7), is_kept=True)
     stage.answer(2, how="exited", output=Part(b"a\n", b"z\n", 7))
@@ -269,7 +277,7 @@ def test_what_is_cut_is_said_where_it_is(stage: Stage, capsys: Said) -> None:
     tag = stage.node.orders.signed[0]["tag"].hex()
     assert err.splitlines()[:2] == [
         f"subord: 10.0.0.1: 7 bytes of output are cut here; all of it: subord exec --fetch {tag} NODE",
-        "subord: 10.0.0.2: 7 bytes of output are cut here; not kept on the node",
+        "subord: 10.0.0.2: 7 bytes of output are cut here; the node does not keep all of it",
     ]
 
 

@@ -6,6 +6,7 @@ edge, `=>` a stream of its own; acknowledgements are left out.
     tree 1 2<1 3<1 4<2 | older 3            a tree; nodes that know no orders
     issue 4 all | issue 4 1-3,7 write 2     an order: its issuer, its targets, service and seconds
     run 0.5                                 time passes
+    cancel                                  the command of the last order ends
     stop 2 | continue 2 | kill 2 | move 4 3 | slow 3 1.5 | twice 3
 """
 
@@ -47,6 +48,8 @@ class Player:
                 service = rest[0] if rest else "read"
                 left_s = float(rest[1]) if len(rest) > 1 else 5.0
                 stage.issue(int(issuer), None if targets == "all" else ranges(targets), service, left_s)
+            case ["cancel"]:
+                stage.cancel()
             case ["run", seconds]:
                 stage.run(float(seconds))
             case ["stop", node]:

@@ -432,6 +432,40 @@ def test_the_socket_starts_the_agent_for_the_daemon_alone(running: Machine) -> N
     running.run("systemctl", "stop", agent)
 
 
+def test_commands_need_the_lines_for_exec(running: Machine) -> None:
+    """As docs/exec.md has them: before, a command can write nothing and be no other user; afterwards it can."""
+    agent, lines = "subord-agent.service", "/etc/systemd/system/subord-agent.service.d/exec.conf"
+    running.run("sh", "-ec", FIRST_OPERATOR)
+    write(running, "/etc/subord/policy.toml", POLICY.replace('["root"]\n', '["root", "daemon"]\n'))
+    running.run("chmod", "644", "/etc/subord/policy.toml")
+    running.run("systemctl", "start", "subord-agent.socket")
+
+    def typed(*words: str) -> subprocess.CompletedProcess[str]:
+        return running.run("subord", "exec", "-a", "-q", "-n", "--addresses", *words, check=False)
+
+    until(lambda: typed("true").returncode == 0, "the agent carries it out")
+    assert "Read-only file system" in typed("touch", "/etc/typed").stderr
+    assert "may not act as this user" in typed("-u", "daemon", "true").stderr
+    page = (REPOSITORY / "docs/exec.md").read_text()
+    (script,) = re.findall(r"^    (sudo install .*?)^    ```$", page, re.DOTALL | re.MULTILINE)
+    running.run("sh", "-ec", script.replace("sudo ", ""))
+    running.run("systemctl", "stop", agent)
+    assert running.asked("systemd-analyze", "--man=no", "verify", agent) == ""
+    assert typed("touch", "/etc/typed").returncode == 0
+    running.run("test", "-e", "/etc/typed")
+    assert typed("-u", "daemon", "--shell", "id -un; id -Gn; pwd").stdout.split() == [
+        word for each in ("daemon", "daemon", "/usr/sbin") for word in ("10.0.0.1:", each)
+    ]
+    assert "its time was over" in typed("-u", "daemon", "-t", "0.5", "sleep", "600").stderr
+    assert typed("--shell", "sleep 601 & sleep 602 & :").returncode == 0
+    assert running.asked("pgrep", "-c", "sleep") == "2"
+    running.run("systemctl", "stop", agent)
+    assert running.run("pgrep", "sleep", check=False).stdout == ""
+    running.run("rm", lines)
+    running.run("systemctl", "daemon-reload")
+    running.run("systemctl", "stop", "subord-agent.socket")
+
+
 def test_removed_it_leaves_configuration_and_state(running: Machine) -> None:
     running.run("systemctl", "enable", "subord")
     running.run("dpkg", "--remove", "subord")

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from itertools import count
 from math import inf
 
-from subord.core.carriage.engine.causes import DOWN, OLDER, UNKNOWN
+from subord.core.carriage.engine.causes import CANCELLED, DOWN, OLDER, UNKNOWN
 from subord.core.carriage.engine.engine import Engine
 from subord.core.carriage.engine.frames import order_of
 from subord.core.carriage.engine.interface import (
@@ -22,6 +22,7 @@ from subord.core.carriage.engine.interface import (
     Answer,
     Arrived,
     CallDirect,
+    Cancel,
     Closed,
     Event,
     Finished,
@@ -34,6 +35,7 @@ from subord.core.carriage.engine.interface import (
     Opened,
     Outcome,
     Role,
+    Stop,
     Transmit,
     Wakeup,
 )
@@ -199,7 +201,12 @@ class Stage:
 
     def issue(self, position: Position, targets: Ranges | None, service: str = "read", left_s: float = 5.0) -> None:
         tag = b"%016d" % next(self._number)
+        self._last = position, Cancel(tag)
         self.feed(position, Issue(order_of(tag, service, b"", targets, position), left_s))
+
+    def cancel(self) -> None:
+        """The command of the last order ends."""
+        self.feed(*self._last)
 
     def at(self, after_s: float, act: Callable[[], None]) -> None:
         heapq.heappush(self._heap, (self.now + after_s, next(self._tie), act))
@@ -247,6 +254,9 @@ class Stage:
                 self.acted.append((position, action.order.tag))
                 after_s = self.act_s.get(position, 0.0)
                 self.at(after_s, lambda: self.feed(position, Acted(action.order.tag, Outcome(b"ok"))))
+            case Stop():
+                self._say(f"{position} {words.of_action(action)}")
+                self.at(0.0, lambda: self.feed(position, Acted(action.tag, Outcome(cause=CANCELLED))))
             case _:
                 self._say(f"{position} {words.of_action(action)}")
                 if isinstance(action, Finished):

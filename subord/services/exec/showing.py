@@ -141,7 +141,7 @@ def _put_part(stream: TextIO, part: Part, name: str, tag: str, ended: Ended) -> 
 
 
 def _cut_line(names: str, cut: int, tag: str, ended: Ended) -> str:
-    rest = f"all of it: subord exec --fetch {tag} NODE" if ended.is_kept else "not kept on the node"
+    rest = f"all of it: subord exec --fetch {tag} NODE" if ended.is_kept else "the node does not keep all of it"
     return f"subord: {printable(names)}: {cut} bytes of output are cut here; {rest}"
 
 

@@ -83,8 +83,8 @@ LEASE_S: Final = 15.0
 is leased."""
 RENEW_S: Final = 5.0
 """The issuer renews the leases of its orders with this pause; so two renewals may be lost."""
-RENEW_S_MIN: Final = 1.0
-"""A renewal that lengthens a lease by less counts for nothing, so a node passes on one a second at most."""
+RENEW_S_MIN: Final = 2.5
+"""A renewal that lengthens a lease by less counts for nothing; so a node passes on one in this time at most."""
 LEASE_MS_MAX: Final = 600_000
 """In a frame; a node counts LEASE_S at most."""
 CHECK_S: Final = 0.5
