@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from functools import partial
 
-from subord.api.handlers import blobs, changes, keys, members, operators, statements
+from subord.api.handlers import changes, keys, members, operators, statements
 from subord.api.handlers.targets import member_metrics, targets
 from subord.api.http.server import App, Handler, Query, Response, document, failure
 from subord.api.models import nodes, trees
@@ -53,7 +53,6 @@ def control_changes(node: NodeApi) -> App:
     return {
         "/v1/job-done": partial(_job_done, node),  # ?weight=W
         "/v1/log-level": partial(_take_log_level, node),  # ?level=L
-        **blobs.blob_changes(node),
         **dict.fromkeys(OF_OLDER_COMMANDS, _older),
     }
 

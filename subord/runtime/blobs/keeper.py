@@ -17,7 +17,6 @@ from typing import Any, Final, NoReturn
 import trio
 
 from subord.core.carriage.blobs.blobs import Blobs
-from subord.core.carriage.blobs.bounds import CHUNK_BYTES_MAX
 from subord.core.carriage.blobs.interface import (
     Check,
     Checked,
@@ -212,21 +211,28 @@ class BlobKeeper:
 
     async def add(self, chunk: bytes) -> Name:
         """Keep one chunk, as long as no other needs its room. Raises BlobError."""
-        if len(chunk) > CHUNK_BYTES_MAX:
-            raise BlobError(f"a chunk has at most {CHUNK_BYTES_MAX} bytes")
-        name, is_kept = await trio.to_thread.run_sync(self._added, chunk, abandon_on_cancel=True)
-        if not is_kept:
-            raise BlobError(NO_DIRECTORY)
-        self.feed(Held(((name, len(chunk)),)))
-        return name
+        found, is_done = list[Name | BlobError](), trio.Event()
 
-    def _added(self, chunk: bytes) -> tuple[Name, bool]:
+        def then(name: Name | BlobError) -> None:
+            if not isinstance(name, BlobError):
+                self.feed(Held(((name, len(chunk)),)))
+            found.append(name)
+            is_done.set()
+
+        self._plan(partial(self._added, chunk), then)
+        await is_done.wait()
+        if isinstance(found[0], BlobError):
+            raise found[0]
+        return found[0]
+
+    def _added(self, chunk: bytes) -> Name | BlobError:
         """In a thread."""
-        name, store = name_of(chunk), self._opened()
+        name = name_of(chunk)
         try:
-            return name, store is not None and store.write(name, chunk)
+            store = self._opened()
+            return BlobError(NO_DIRECTORY) if store is None or not store.write(name, chunk) else name
         except OSError as error:
-            raise BlobError(str(error)) from None
+            return BlobError(str(error))
 
     async def chunk(self, name: Name) -> bytes:
         """A chunk that is here. Raises BlobError."""
