@@ -7,7 +7,7 @@ import pytest
 
 from subord.core.carriage.engine import bounds
 from subord.core.carriage.engine.engine import Engine
-from subord.core.carriage.engine.frames import Check, End, Lost, Told, encode
+from subord.core.carriage.engine.frames import Check, End, Lost, Told, decode, encode
 from subord.core.carriage.engine.interface import (
     Act,
     Acted,
@@ -190,3 +190,12 @@ def test_orders_that_wait_for_a_place_are_cancelled_too() -> None:
         engine.handle(Issue(order("write", tag=tag), LONG_S), 0.0)
     (finished,) = only(engine.handle(Cancel(tags[-1]), 0.1), Finished)
     assert finished.answer.missing == (("cancelled", ALL),)
+
+
+@pytest.mark.parametrize("body", [ask(), Check(1)])
+def test_a_frame_of_an_earlier_build_says_nothing_of_leases(body: msgspec.Struct) -> None:
+    """And such a build reads over what a frame says of them."""
+    words = msgspec.msgpack.decode(msgspec.msgpack.encode(body))
+    assert words[-1] == 15_000
+    assert decode(msgspec.msgpack.encode((9, 0, words[:-1]))).body == body
+    assert decode(msgspec.msgpack.encode((9, 0, [*words, "more"]))).body == body

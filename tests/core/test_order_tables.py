@@ -127,7 +127,7 @@ def test_a_long_answer_takes_several_frames() -> None:
 
 def test_an_empty_answer_is_one_frame() -> None:
     assert list(told_frames(1, Fold(Room()), {})) == [Told(1, is_last=True)]
-    assert list(told_frames(1, Fold(Room()), None)) == []
+    assert list(told_frames(1, Fold(Room()), {}, is_last=False)) == []
 
 
 # -- one order ----------------------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import os
+import signal
 import subprocess
 import time
 from collections.abc import Iterator
@@ -20,7 +21,9 @@ from netlab.lab import Lab
 from netlab.processes.rundir import POLICY
 
 from subord.client.daemon import change
+from subord.client.errors import CommandError
 from subord.core.carriage.engine.acting import service_orders
+from subord.core.carriage.engine.bounds import LEASE_S
 from subord.core.carriage.engine.frames import order_of
 from subord.core.carriage.engine.ranges import Ranges
 from subord.core.carriage.orders import Cluster
@@ -34,6 +37,15 @@ WAIT_S_MAX = 30.0
 CLUSTER: Cluster = ("", "10.0.0.0/16")
 HOUR_MS = 3_600_000
 BUDGET_S = 8.0
+ENDED_S_MAX = 3.0
+
+
+CODE = (
+    f"import sys; sys.path.insert(0, {str(toy_services.FOLDER.parent)!r}); import toy_services; "
+    "toy_services.register(); from subord.cli import main; sys.exit(main())"
+)
+COMMAND = (str(Path(SUBORD).with_name("python")), "-c", CODE)
+"""`subord` with the services of tests."""
 
 
 @pytest.fixture(scope="module")
@@ -69,27 +81,29 @@ class Operator:
         *,
         nodes: str | None = None,
         user: str = "root",
-        namespace: str = "subord.touch",
+        service: str = "touch",
+        namespace: str = "",
         shift_ms: int = 0,
+        run_s: float = BUDGET_S,
         **behaviour: bool,
     ) -> dict[str, Any]:
         """The body of a request."""
         payload = json.dumps({"file": name, **behaviour}).encode()
         targets = None if nodes is None else Ranges.of_pairs(_pair(each) for each in nodes.split(","))
         tag = os.urandom(16)
-        order = order_of(tag, "touch", payload, targets, 1)
-        authority = service_orders.valid_for(user, int(time.time() * 1000) + shift_ms, BUDGET_S)
+        order = order_of(tag, service, payload, targets, 1)
+        authority = service_orders.valid_for(user, int(time.time() * 1000) + shift_ms, run_s)
         content = service_orders.content_of(CLUSTER, order, authority)
-        command = ["ssh-keygen", "-Y", "sign", "-q", "-f", str(self.key), "-n", namespace]
+        command = ["ssh-keygen", "-Y", "sign", "-q", "-f", str(self.key), "-n", namespace or f"subord.{service}"]
         signature = subprocess.run(command, input=content, capture_output=True, check=True).stdout
         signed = msgspec.structs.replace(authority, signature=signature)
         texts = {"tag": tag, "payload": payload, "authority": service_orders.encode(signed)}
         return {"nodes": nodes, **{name: base64.b64encode(each).decode() for name, each in texts.items()}}
 
-    def give(self, body: dict[str, Any], at: int = 5) -> dict[str, Any]:
+    def give(self, body: dict[str, Any], at: int = 5, service: str = "touch") -> dict[str, Any]:
         """The document; told and missing nodes are those asked."""
         path = str(self.lab.control_socket(at))
-        found = change(path, f"/v1/touch?budget={BUDGET_S}", 2 * BUDGET_S, body=json.dumps(body).encode())
+        found = change(path, f"/v1/{service}?budget={BUDGET_S}", 2 * BUDGET_S, body=json.dumps(body).encode())
         assert found["told"] + sum(each["count"] for each in found["missing"]) == found["asked"]
         return found
 
@@ -128,10 +142,7 @@ def test_a_signed_order_runs_once_everywhere_and_a_resent_one_not_again(lab: Lab
 
 def test_the_command_signs_the_order_itself(lab: Lab) -> None:
     """The command of a service that only tests have."""
-    code = f"import sys; sys.path.insert(0, {str(toy_services.FOLDER.parent)!r}); import toy_services; "
-    code += "toy_services.register(); from subord.cli import main; sys.exit(main())"
-    python = Path(SUBORD).with_name("python")
-    done = lab.run(6, str(python), "-c", code, "touch", "typed", lab.address(2), lab.address(4))
+    done = lab.run(6, *COMMAND, "touch", "typed", lab.address(2), lab.address(4))
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("touched: 2\n2 of 2 answered in ")
     assert times(lab, "typed") == [0, 1, 0, 1, 0, 0, 0]
@@ -279,6 +290,41 @@ def test_a_revoked_operator_is_refused_by_every_agent(lab: Lab, tmp_path: Path) 
 
 def revocations(lab: Lab, position: int) -> Any:
     return lab.document(position, "/v1/operators")["revocations"]
+
+
+def lines(lab: Lab, name: str, word: str) -> int:
+    """The nodes on which a leased service began, or ended."""
+    files = [lab.directory.node(each) / name for each in lab.positions]
+    return sum(word in file.read_text() for file in files if file.exists())
+
+
+def test_an_interrupted_command_ends_what_runs_on_all_nodes(lab: Lab) -> None:
+    environment = {
+        "SUBORD_SOCKET": str(lab.control_socket(6)),
+        "SUBORD_OPERATOR_KEY": str(lab.directory.operator_key),
+    }
+    with subprocess.Popen([*COMMAND, "linger", "interrupted"], env=os.environ | environment) as command:
+        until(lambda: lines(lab, "interrupted", "began") == NODES, "all act")
+        assert lines(lab, "interrupted", "ended") == 0
+        command.send_signal(signal.SIGINT)
+        assert command.wait(10) != 0
+    assert wait_until(lambda: lines(lab, "interrupted", "ended") == NODES, ENDED_S_MAX, 0.02)
+
+
+def test_what_runs_ends_within_its_lease_when_the_issuer_dies(lab: Lab, operator: Operator) -> None:
+    """Also on the node of the issuer, whose agent lives."""
+    body = operator.order("alone", service="linger", run_s=60.0)
+    with ThreadPoolExecutor(1) as pool:
+        asked = pool.submit(operator.give, body, 5, "linger")
+        until(lambda: lines(lab, "alone", "began") == NODES, "all act")
+        lab.kill(5)
+        with pytest.raises(CommandError):
+            asked.result()
+    assert wait_until(lambda: lines(lab, "alone", "ended") == NODES, LEASE_S + 2.0, 0.05)
+    lab.start_and_wait(5)
+    until(lambda: ping(lab)["told"] == NODES, "it is back")
+    assert causes(operator.give(body, 5, "linger")) == {"lease over": NODES}
+    assert lines(lab, "alone", "began\nended\nbegan") == 0
 
 
 def test_a_node_without_agent_is_named(lab: Lab, operator: Operator) -> None:

@@ -15,7 +15,7 @@ from conditions import until
 
 from subord.core.address.network import Network
 from subord.core.carriage.engine.causes import OLDER, REFUSED, SILENT
-from subord.core.carriage.engine.frames import Check, Told, encode, order_of
+from subord.core.carriage.engine.frames import Check, End, Told, encode, order_of
 from subord.core.carriage.engine.interface import (
     Act,
     Acted,
@@ -23,6 +23,7 @@ from subord.core.carriage.engine.interface import (
     Answer,
     Arrived,
     CallDirect,
+    Cancel,
     Closed,
     Finished,
     HangUp,
@@ -263,6 +264,52 @@ async def test_a_call_that_the_engine_ends_tells_nothing_more() -> None:
         one.driver._carry_out(HangUp("name"))
         await until(lambda: "name" not in one.driver._links, "the end")
         assert len(one.engine.events) == before
+
+
+async def test_what_was_sent_on_a_call_leaves_before_it_ends() -> None:
+    """Here the end of an order, which the engine sends and then hangs up."""
+    far = []
+
+    @asynccontextmanager
+    async def called(_: str) -> AsyncIterator[Any]:
+        ours, theirs = stream_pair()
+        far.append(theirs)
+        async with ours:
+            yield ours
+
+    async with tried() as one:
+        one.driver.called = called
+        one.driver._carry_out(CallDirect("name", 2, CHECK))
+        await until(lambda: "name" in one.driver._links, "the call")
+        end = encode(OURS, THEIRS, End(1, stops=True))
+        for action in (Transmit("name", Lane.CONTROL, end), HangUp("name")):
+            one.driver._carry_out(action)
+        frames = Frames(far[0])
+        found = [await frames.next(1 << 16) for _ in range(4)]
+        assert found[2:] == [end, None]
+
+
+@pytest.mark.parametrize("how", ["the caller is cancelled", "a word to the driver"])
+async def test_a_caller_that_does_not_wait_cancels_its_order(how: str) -> None:
+    async with tried() as one:
+        answers = []
+
+        async def give() -> None:
+            answers.append(await one.driver.order("ping", b"", None, 1.0))
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(give)
+            await until(lambda: one.engine.events, "the order")
+            tag = one.engine.events[0].order.tag
+            if how == "the caller is cancelled":
+                nursery.cancel_scope.cancel()
+            else:
+                one.engine.actions = [Finished(tag, Answer(targets=Ranges.of((1,))))]
+                one.driver.cancel(tag)
+        assert one.engine.events[1:] == [Cancel(tag)]
+        assert len(answers) == (how != "the caller is cancelled")
+        one.driver.cancel(tag)
+        assert len(one.engine.events) == 2, "it is over"
 
 
 async def test_calls_of_one_peer_are_bounded() -> None:

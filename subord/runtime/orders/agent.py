@@ -124,7 +124,7 @@ class _Waiting:
 
     @property
     def lease_ms(self) -> int:
-        return max(0, int((self._until - trio.current_time()) * 1000))
+        return max(1, int((self._until - trio.current_time()) * 1000))
 
     def renew(self, lease_s: float) -> None:
         self._until = max(self._until, trio.current_time() + lease_s)

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple
 
+from subord.core.carriage.engine.bounds import TAG_KEEP_S
 from subord.core.carriage.engine.engine import Engine
 from subord.core.carriage.engine.frames import Order, Tag
 from subord.core.carriage.engine.interface import Answer
@@ -55,7 +56,8 @@ class Judge:
         self.engine_of: Callable[[Position], Engine | None] = lambda _: None
         self.answers: dict[Tag, Answer] = {}
         self.ended_at: dict[Tag, float] = {}
-        self._acted: Counter[tuple[tuple[Position, int], int, Tag]] = Counter()
+        self._acts_not_before: dict[tuple[tuple[Position, int], int, Tag], float] = {}
+        """By the clock of the node, which may jump: until then it keeps the tag."""
         self._hosts: Counter[Position] = Counter()
         self._resumed_at: dict[Position, float] = {}
         self.causes: Counter[str] = Counter()
@@ -80,12 +82,13 @@ class Judge:
         self.open[order.tag] = Issued(self._world.now, left_s, position, engine, wanted)
 
     def acts(self, position: Position, order: Order) -> None:
-        """C3: one node acts on a tag at most once; a reading at most once in a life."""
+        """C3: one node acts on a tag at most once while it keeps it; a reading at most once in a life."""
         host = position, self._hosts[position]
         life = 0 if order.service == WRITE else self._world.boots[position]
-        self._acted[host, life, order.tag] += 1
-        if self._acted[host, life, order.tag] > 1:
+        now = self._world.clock(position)
+        if now < self._acts_not_before.get((host, life, order.tag), 0.0):
             raise Violation("C3", self._world.now, f"{position} acts again on {order.tag.hex()}")
+        self._acts_not_before[host, life, order.tag] = now + TAG_KEEP_S
 
     def handled(self, position: Position, engine: Engine) -> None:
         """C4: every table has its bound."""

@@ -29,9 +29,11 @@ class LeaseJudge:
         self._judge = judge
         self.alone_s: dict[Key, float] = {}
         """What runs, and for how long no issuer has waited for it."""
+        self._is_looking = False
 
     def began(self, position: Position, tag: Tag) -> None:
-        if not self.alone_s:
+        if not self._is_looking:
+            self._is_looking = True
             self._world.after(LOOK_S, self._look)
         self.alone_s[position, tag] = 0.0
 
@@ -53,5 +55,6 @@ class LeaseJudge:
             self.alone_s[position, tag] = 0.0 if waits else alone_s + LOOK_S
             if alone_s > ALONE_S_MAX:
                 raise Violation("C5", world.now, f"{position} acts on {tag.hex()}, for which no issuer waits")
-        if self.alone_s:
+        self._is_looking = bool(self.alone_s)
+        if self._is_looking:
             world.after(LOOK_S, self._look)

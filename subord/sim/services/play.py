@@ -260,6 +260,7 @@ class OrderPlay:
     def _demand_leases(self) -> None:
         """C5: in a settled tree a leased order runs as long as its issuer waits. It ends soon when the order is
         cancelled, and within a lease when the issuer dies."""
+        self.world.run(AFTER_STOP_S)
         able = sorted(self.orders.engines)
         if not able or not self._can_be_whole():
             return

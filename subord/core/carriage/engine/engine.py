@@ -31,6 +31,7 @@ from subord.core.carriage.engine.frames import (
     Told,
     Unreadable,
     decode_body,
+    order_fits,
 )
 from subord.core.carriage.engine.interface import (
     Acted,
@@ -261,7 +262,7 @@ class Engine:
     def _issue(self, event: Issue, now: float) -> None:
         order = event.order
         targets = order.targets
-        cause = BUSY if self._is_full(order) else ("" if _fits(order) else TOO_LARGE)
+        cause = BUSY if self._is_full(order) else ("" if order_fits(order) else TOO_LARGE)
         if cause:
             nodes = self._tree.every() if targets is None else targets
             answer = Answer(targets=nodes, missing=((cause, nodes),), is_resolved=targets is not None)
@@ -384,18 +385,21 @@ class Engine:
             is_told = task.is_resolved and not task.remaining and not (task.is_every and task.lacks)
             if is_told or not (task.is_waiting or self._routing.waits(task, now)):
                 self._finish(task, now)
-            elif task.fold and task.flush_at == inf:
+            elif (task.fold or task.new_gone) and task.flush_at == inf:
                 pause_s = max(bounds.FLUSH_S, bounds.FLUSH_SHARE * (now - task.began_at))
                 self._due.plan(task, "flush_at", max(now, task.flushed_at + pause_s))
 
     def _flush(self, task: Task, now: float) -> None:
-        """Pass on the results so far."""
+        """Pass on the results so far, and the nodes that are gone from here: the coordinator looks for them."""
         task.flushed_at = now
         if task.asker is None:
             self._links.actions.append(Progress(task.order.tag, task.answer()))
             return
-        for each in told_frames(task.asker.number, task.fold, None):
+        gone = task.new_gone
+        for each in told_frames(task.asker.number, task.fold, gone, is_last=False):
             self._links.send(task.asker.link, each)
+        for nodes in gone.values():
+            task.told_gone |= nodes
         task.fold.clear()
 
     def _finish(self, task: Task, now: float) -> None:
@@ -412,7 +416,7 @@ class Engine:
             self._links.actions.append(Finished(task.order.tag, task.answer()))
         else:
             lacks = task.lacks or ("" if task.is_resolved else NO_COORDINATOR)
-            for each in told_frames(task.asker.number, task.fold, task.missing, lacks):
+            for each in told_frames(task.asker.number, task.fold, task.untold_missing, lacks):
                 self._links.send(task.asker.link, each)
         self._forget(task, now, stops=task.asker is None)
 
@@ -434,15 +438,3 @@ class Engine:
         self._asking.forget(task, now, stops=stops)
         self._tasks.pop(task, None)
         self._routing.leave(task, now)
-
-
-def _fits(order: Order) -> bool:
-    """Whether frames can carry it."""
-    targets = order.targets
-    return (
-        len(order.tag) == bounds.TAG_BYTES
-        and len(order.payload) <= bounds.PAYLOAD_BYTES_MAX
-        and len(order.authority) <= bounds.AUTHORITY_BYTES_MAX
-        and 0 < len(order.service) <= bounds.SERVICE_CHARS_MAX
-        and (targets is None or targets.wire_bytes <= bounds.TARGETS_BYTES_MAX)
-    )

@@ -86,13 +86,15 @@ class Fold:
         self._others.clear()
 
 
-def told_frames(number: int, fold: Fold, missing: dict[str, Ranges] | None, lacks: str = "") -> Iterator[Told]:
-    """An answer as frames. `missing` None: it is not the last."""
+def told_frames(
+    number: int, fold: Fold, missing: dict[str, Ranges], lacks: str = "", *, is_last: bool = True
+) -> Iterator[Told]:
+    """An answer as frames."""
     groups: list[tuple[bytes, tuple[int, ...]]] = []
     causes: list[tuple[str, tuple[int, ...]]] = []
     others: tuple[int, ...] = ()
     size = 0
-    for kind, word, nodes in _items(fold, missing or {}):
+    for kind, word, nodes in _items(fold, missing):
         added = len(word) + nodes.wire_bytes + RESULT_HEAD_BYTES
         if size and (size + added > bounds.ITEMS_BYTES_MAX or (kind == "others" and others)):
             yield Told(number, tuple(groups), others, tuple(causes))
@@ -104,8 +106,8 @@ def told_frames(number: int, fold: Fold, missing: dict[str, Ranges] | None, lack
             causes.append((word, nodes.flat()))
         else:
             others = nodes.flat()
-    if size or missing is not None:
-        yield Told(number, tuple(groups), others, tuple(causes), is_last=missing is not None, lacks=lacks)
+    if size or is_last:
+        yield Told(number, tuple(groups), others, tuple(causes), is_last=is_last, lacks=lacks)
 
 
 def _items(fold: Fold, missing: dict[str, Ranges]) -> Iterator[tuple[str, bytes | str, Ranges]]:

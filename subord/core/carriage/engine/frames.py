@@ -192,6 +192,18 @@ def decode_body(body: msgspec.Raw) -> Body:
     return found
 
 
+def order_fits(order: Order) -> bool:
+    """Whether frames can carry it."""
+    targets = order.targets
+    return (
+        len(order.tag) == bounds.TAG_BYTES
+        and len(order.payload) <= bounds.PAYLOAD_BYTES_MAX
+        and len(order.authority) <= bounds.AUTHORITY_BYTES_MAX
+        and 0 < len(order.service) <= bounds.SERVICE_CHARS_MAX
+        and (targets is None or targets.wire_bytes <= bounds.TARGETS_BYTES_MAX)
+    )
+
+
 def _fits(ask: Ask) -> bool:
     """Whether the next node can pass it on: with a node more in `passed` it is still a frame."""
     targets = ask.order.targets

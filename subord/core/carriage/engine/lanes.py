@@ -34,7 +34,7 @@ RETURN_SHARE: Final = 4
 """Credit goes back when a RETURN_SHARE-th of it has been taken in: not with each frame."""
 
 
-ORDER_BODIES: Final = (1, 5, 6)  # questions and answers; other bodies of orders are control
+ORDER_BODIES: Final = (1, 5, 6, 7)  # questions, answers, and ends, which must not overtake their questions
 PART_BODIES: Final = {Lane.REPORT: range(16, 32), Lane.LEDGER: range(32, 48), Lane.BLOB: range(48, 64)}
 """The numbers of bodies that each part has (parts.py)."""
 

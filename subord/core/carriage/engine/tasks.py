@@ -18,6 +18,9 @@ from subord.core.carriage.engine.links import LinkState
 from subord.core.carriage.engine.ranges import NONE, Ranges
 from subord.core.view import Position
 
+GONE = (causes.MOVED, causes.LEFT, causes.DOWN)
+"""Causes of nodes that may be elsewhere, which a node passes on before its part is complete."""
+
 
 class Asker:
     """A peer's question: the link on which it came, and its number there."""
@@ -59,6 +62,8 @@ class Task:
         self.until = until
         self.fold = Fold(room)
         self.missing: dict[str, Ranges] = {}
+        self.told_gone = NONE
+        """Nodes of which the asker knows that they are gone from here."""
         self.pending: dict[int, Pending] = {}
         self.acts = False
         """Whether its own outcome is waited for."""
@@ -149,6 +154,19 @@ class Task:
         for nodes in self.missing.values():
             rest -= nodes
         return rest
+
+    @property
+    def new_gone(self) -> dict[str, Ranges]:
+        """Nodes that are gone from here, which the asker may find elsewhere while the rest of the part goes on."""
+        if self.asker is None or self.coordinates:
+            return {}
+        found = {cause: self.missing.get(cause, NONE) - self.told_gone for cause in GONE}
+        return {cause: nodes for cause, nodes in found.items() if nodes}
+
+    @property
+    def untold_missing(self) -> dict[str, Ranges]:
+        """What the asker does not know: of a node that is gone from here it may have another cause by now."""
+        return {cause: nodes - self.told_gone if cause in GONE else nodes for cause, nodes in self.missing.items()}
 
     def answer(self) -> Answer:
         """What is known; of nodes without result, those with a cause."""
