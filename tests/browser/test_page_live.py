@@ -153,7 +153,7 @@ def test_without_a_connection_the_tree_dims_and_ages_stop(browser: Browser, page
 
 
 def test_without_events_the_tree_is_polled(browser: Browser, page_of: PageOf) -> None:
-    sentence = f"{READERS_MAX} readers of events are connected already: try again later"
+    sentence = f"{READERS_MAX} readers of events or orders are connected already: try again later"
     page_of(World().node(1), {"/v1/events": fixed_answer(json.dumps({"error": sentence}).encode(), 503)})
     browser.until(lambda: connection(browser) == "no events: trying again", "shown")
     assert len(addresses(browser)) == 11

@@ -19,8 +19,9 @@ from subord.client import exit_codes
 from subord.client.node_sets import choice
 from subord.services.exec import running
 from subord.services.exec.outcome import Command, Ended, Listing, Part, Piece, encode
-from subord.services.exec.targets import Targets, batch, waves
+from subord.services.exec.targets import Targets, waves
 from subord.services.exec.task import Fetch, List, Run, Stop, decode, keeps_all, output_bytes_for
+from subord.services.exec.words import STATES, batch
 from subord.services.serving import signed_handlers
 from tests.api.fake_node_api import PAPER, FakeNode, World
 from tests.api.served_node import fake_daemon
@@ -141,6 +142,10 @@ def test_all_but_some_needs_all_members(capsys: Said) -> None:
         assert stage.type(*words.split(), "true") == exit_codes.TRY_AGAIN
         assert "not all members are known just now" in capsys.readouterr().err
     assert stage.asked == []
+
+
+def test_the_states_are_those_of_sets() -> None:
+    assert STATES == choice.WORDS
 
 
 def places(count: int) -> Targets:

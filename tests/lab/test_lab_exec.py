@@ -137,6 +137,14 @@ def test_input_reaches_all(lab: Lab) -> None:
     assert done.stdout.endswith(b"10.0.0.[1-9] (9)\n---------------\nfrom one place\n")
 
 
+def test_every_node_signs_its_result(lab: Lab) -> None:
+    """With as much output as a result takes."""
+    words = ("-w", lab.address(3), "--receipts", "-q", "seq", "20000")
+    until(lambda: typed(lab, *words).returncode == 0, "the keys of all nodes are known")
+    done = typed(lab, *words)
+    assert len(done.stdout.replace("10.0.0.3: ", "")) == 31_000 + 1, "a line that is cut in two has two ends"
+
+
 def test_waves_stop_at_the_first_failure(lab: Lab, tmp_path: Path) -> None:
     script = f"touch {tmp_path}/$SUBORD_NODE; test $SUBORD_NODE != {lab.address(4)}"
     done = typed(lab, "-a", "--batch", "3", "--shell", script)
@@ -177,7 +185,7 @@ def test_a_reader_that_closes_the_pipe_ends_all(lab: Lab, tmp_path: Path) -> Non
         assert process.stdout is not None
         assert process.stdout.readline() == b"10.0.0.3: line\n"
         process.stdout.close()
-        assert len(left(mark)) >= NODES - 1
+        until(lambda: len(left(mark)) >= NODES - 1, "the others run")
         os.kill(left(mark)[0], signal.SIGKILL)  # another node ends, so there is a line to write
         assert process.wait(WAIT_S_MAX) == 141
         until(lambda: not left(mark), "all have ended", END_S_MAX)
@@ -201,13 +209,34 @@ def test_another_operator_lists_and_ends_a_command(lab: Lab, tmp_path: Path) -> 
     assert not left(mark)
 
 
+def test_a_leader_that_dies_meanwhile_costs_only_itself(lab: Lab, tmp_path: Path) -> None:
+    """2 is the leader of 5, where the command is given; each of the others runs it once, and is told."""
+    mark, times = str(tmp_path), tmp_path / "times"
+    script = f"echo $SUBORD_NODE >> {times}; while ! test -e {tmp_path}/go; do sleep 0.05; done; echo went"
+    words = ("-a", "--env", f"MARK={mark}", "-b", "--shell", script)
+    with running(lab, *words, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        until(lambda: times.exists() and len(times.read_text().splitlines()) == NODES, "all run")
+        lab.kill(2)
+        until(lambda: len(lab.document(1, "/v1/tree")["roots"]) == 1, "the root answers")
+        (tmp_path / "go").touch()
+        out, err = process.communicate(timeout=WAIT_S_MAX)
+    assert process.returncode == 1, err
+    assert out.splitlines()[1] == b"10.0.0.[1,3-9] (8)"
+    assert err.splitlines()[-1].startswith(b"8 of 9 ended in "), err
+    assert b"missing: 10.0.0.2 " in err.splitlines()[-1]
+    assert sorted(times.read_text().splitlines()) == [lab.address(each) for each in lab.positions]
+    lab.start_and_wait(2)
+    until(lambda: typed(lab, "-a", "-q", "true").returncode == 0, "all nodes run it again")
+
+
 def test_a_node_whose_agent_is_killed_is_missing(lab: Lab, tmp_path: Path) -> None:
     """And what it ran has no outcome; the others are not disturbed."""
     mark = str(tmp_path)
-    script = f"while ! test -e {tmp_path}/go; do sleep 0.05; done; echo went"
+    begun = [tmp_path / lab.address(each) for each in (6, 7)]
+    script = f"touch {tmp_path}/$SUBORD_NODE; while ! test -e {tmp_path}/go; do sleep 0.05; done; echo went"
     words = ("-w", "10.0.0.[6-7]", "--env", f"MARK={mark}", "--shell", script)
     with running(lab, *words, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
-        until(lambda: len(left(mark)) >= 2, "both run")
+        until(lambda: all(each.exists() for each in begun), "both run")
         assert lab.kill_agent(6)
         (tmp_path / "go").touch()
         out, err = process.communicate(timeout=WAIT_S_MAX)

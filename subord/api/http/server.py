@@ -291,7 +291,7 @@ class _Exchange:
         except trio.WouldBlock:
             with trio.move_on_after(ANSWER_S_MAX):
                 await self._write(
-                    failure(503, f"{READERS_MAX} readers of events are connected already: try again later")
+                    failure(503, f"{READERS_MAX} readers of events or orders are connected already: try again later")
                 )
             return
         try:

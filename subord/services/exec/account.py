@@ -2,6 +2,8 @@
 
 Inputs are the name of the user in the order, the user database of this node, and the task; outputs are the options of
 a new process. Invariant: a process gets the groups of its user and no others, and never the environment of the agent.
+
+The user database may be on a server, and a home, too: all functions may block.
 """
 
 from __future__ import annotations
@@ -59,9 +61,11 @@ def directory(account: Account, run: Run) -> str:
     return account.home if os.path.isdir(account.home) else ROOT_DIRECTORY
 
 
-def options(account: Account) -> dict[str, Any]:
-    """What makes a process one of the user; of subprocess.Popen. A session of its own, and no descriptor of ours."""
+def options(account: Account, run: Run, context: Context) -> dict[str, Any]:
+    """Of subprocess.Popen, what makes a process one of the user: in a session of its own, without a descriptor of
+    ours."""
     found: dict[str, Any] = {"umask": UMASK, "start_new_session": True, "close_fds": True}
+    found |= {"cwd": directory(account, run), "env": environment(account, run, context)}
     if account.uid != os.geteuid():
         groups = os.getgrouplist(account.name, account.gid)
         found |= {"user": account.uid, "group": account.gid, "extra_groups": groups}

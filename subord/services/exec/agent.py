@@ -13,20 +13,22 @@ import os
 import shlex
 import shutil
 import subprocess
+from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import trio
 
 from subord.client.text import printable
 from subord.services.acting import Context
 from subord.services.exec import commands, kept, outcome, session
-from subord.services.exec.account import ROOT_DIRECTORY, Account, account_of, directory, environment, options
+from subord.services.exec.account import ROOT_DIRECTORY, Account, account_of, options
 from subord.services.exec.kept import Sink
 from subord.services.exec.outcome import Ended, Listing, Piece
 from subord.services.exec.reading import Output
 from subord.services.exec.task import PIECE_BYTES_MAX, Fetch, List, Run, Stop, decode
 
+Found = TypeVar("Found")
 logger = logging.getLogger("subord")
 
 LEASED: Final = True
@@ -38,9 +40,10 @@ WORDS_CHARS_LOGGED: Final = 200
 
 async def act(payload: bytes, context: Context) -> bytes:
     """The result of this node."""
-    task, account = decode(payload), account_of(context.user)
+    task = decode(payload)
     if task is None:
         return outcome.encode(Ended(outcome.OTHER_RELEASE))
+    account = await _looked_up(account_of, context.user)
     if account is None:
         return outcome.encode(Ended(outcome.NO_USER, detail=context.user))
     match task:
@@ -58,7 +61,7 @@ async def act(payload: bytes, context: Context) -> bytes:
 
 async def _logged(task: Run, account: Account, context: Context) -> Ended:
     _log(task, context, "tries" if task.is_trial else "runs")
-    ended = await _trial(task, account, context) if task.is_trial else await _run(task, account, context)
+    ended = await (_looked_up(_tried, task, account, context) if task.is_trial else _run(task, account, context))
     _log(task, context, f"ended, {ended.how} ({ended.code}):")
     return ended
 
@@ -140,17 +143,16 @@ async def _feed(pipe: trio.abc.SendStream, data: bytes) -> None:
 
 async def _started(task: Run, account: Account, context: Context) -> trio.Process:
     """Raises OSError."""
-    place = directory(account, task)
+    given = await _looked_up(options, account, task, context)
     try:
-        return await _open(task, account, context, place)
+        return await _open(task, given)
     except PermissionError as error:
-        if task.directory or error.filename != place or place == ROOT_DIRECTORY:
+        if task.directory or error.filename != given["cwd"] or given["cwd"] == ROOT_DIRECTORY:
             raise
-    return await _open(task, account, context, ROOT_DIRECTORY)
+    return await _open(task, {**given, "cwd": ROOT_DIRECTORY})
 
 
-async def _open(task: Run, account: Account, context: Context, place: str) -> trio.Process:
-    given: dict[str, Any] = {**options(account), "env": environment(account, task, context), "cwd": place}
+async def _open(task: Run, given: dict[str, Any]) -> trio.Process:
     return await trio.lowlevel.open_process(
         list(task.words),
         stdin=subprocess.PIPE if task.stdin else subprocess.DEVNULL,
@@ -158,6 +160,11 @@ async def _open(task: Run, account: Account, context: Context, place: str) -> tr
         stderr=subprocess.PIPE,
         **given,
     )
+
+
+async def _looked_up(look: Callable[..., Found], *words: object) -> Found:
+    """What a function says that may block, in a thread; a server that hangs does not hold up the end of an order."""
+    return await trio.to_thread.run_sync(look, *words, abandon_on_cancel=True)
 
 
 def _not_started(error: OSError) -> Ended:
@@ -174,12 +181,12 @@ def _not_started(error: OSError) -> Ended:
     return Ended(how, detail=detail)
 
 
-async def _trial(task: Run, account: Account, context: Context) -> Ended:
+def _tried(task: Run, account: Account, context: Context) -> Ended:
     """Whether the command would be found, without running anything of it."""
-    path = os.fsdecode(environment(account, task, context)[b"PATH"])
-    place = directory(account, task)
-    found = await trio.to_thread.run_sync(lambda: shutil.which(os.fsdecode(task.words[0]), path=path))
-    if found is None and b"/" not in task.words[0]:
+    given = options(account, task, context)
+    word, place = os.fsdecode(task.words[0]), given["cwd"]
+    if "/" not in word and shutil.which(word, path=os.fsdecode(given["env"][b"PATH"])) is None:
         return Ended(outcome.NOT_FOUND)
-    is_there = await trio.Path(place).is_dir()
-    return Ended(outcome.TRIAL) if is_there else Ended(outcome.NO_DIRECTORY, detail=place[: outcome.DETAIL_CHARS_MAX])
+    if not os.path.isdir(place):
+        return Ended(outcome.NO_DIRECTORY, detail=place[: outcome.DETAIL_CHARS_MAX])
+    return Ended(outcome.TRIAL)

@@ -8,7 +8,7 @@ from subord.client import exit_codes
 from subord.client.errors import CommandError
 from subord.client.options import TIMEOUT_S, add_names, add_socket, number
 from subord.client.orders.signing import add_key_option
-from subord.services.exec.targets import NOTHING, add_targets, batch
+from subord.services.exec.words import NOTHING, add_targets, batch
 
 TIME_S = 3600.0
 TIME_S_MAX = 86_000
@@ -24,7 +24,8 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
         "line. An operator signs the order, and the agent of each node carries it out as its policy allows. Ctrl-C "
         "ends the command on all nodes.",
         epilog=EXIT_CODES,
-        usage="subord exec NODES... [OPTIONS] [--] COMMAND [ARGUMENT...]",
+        usage="subord exec (-w NODES | -g GROUP | --below NODE | --state STATE | -a | -x NODES) [OPTION ...]\n"
+        "                   [--] COMMAND [ARGUMENT ...]",
     )
     add_targets(parser)
     parser.add_argument("words", metavar="COMMAND", nargs=argparse.REMAINDER, help="the command and its arguments")

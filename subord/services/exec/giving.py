@@ -21,8 +21,9 @@ from subord.client.options import socket_path
 from subord.client.orders.service_order import signed_order
 from subord.core.carriage.engine.bounds import PAYLOAD_BYTES_MAX
 from subord.services.exec.outcome import Result, decode
-from subord.services.exec.targets import NOTHING, Targets
+from subord.services.exec.targets import Targets
 from subord.services.exec.task import Task, TooLargeError, encode
+from subord.services.exec.words import NOTHING
 
 SERVICE: Final = "exec"
 GRACE_S: Final = 15.0

@@ -26,8 +26,9 @@ from subord.services.asking import coverage_line
 from subord.services.exec.giving import Told, give, payload_of
 from subord.services.exec.outcome import Ended
 from subord.services.exec.showing import Folded, JsonLines, Lines, View, failures
-from subord.services.exec.targets import NOTHING, Targets, targets_of, waves
+from subord.services.exec.targets import Targets, targets_of, waves
 from subord.services.exec.task import Run, keeps_all, output_bytes_for
+from subord.services.exec.words import NOTHING
 
 SHELL: Final = ("/bin/sh", "-c")
 INPUT_S: Final = 2.0

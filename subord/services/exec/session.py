@@ -29,10 +29,9 @@ def members(session: int) -> list[int]:
 
 
 async def end(session: int) -> None:
-    """End all processes, also when the caller is cancelled. Takes less than END_S_MAX."""
-    with trio.move_on_after(END_S_MAX, shield=True):
-        await _signal(session, signal.SIGTERM, TERM_S)
-        await _signal(session, signal.SIGKILL, KILL_S_MAX)
+    """End all processes. Takes less than END_S_MAX; a caller that may be cancelled shields it so long."""
+    await _signal(session, signal.SIGTERM, TERM_S)
+    await _signal(session, signal.SIGKILL, KILL_S_MAX)
 
 
 async def _signal(session: int, number: signal.Signals, seconds: float) -> None:

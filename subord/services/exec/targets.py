@@ -9,16 +9,16 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterable
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from subord.client import exit_codes
 from subord.client.daemon import Document, asked
 from subord.client.errors import CommandError
 from subord.client.member_choice import chosen_places, positions_text
-from subord.client.node_sets.choice import MEMBERS, WORDS, chosen_one
+from subord.client.node_sets.choice import MEMBERS, chosen_one
 from subord.client.tree_parts import branch
+from subord.services.exec.words import NOTHING
 
-NOTHING: Final = "nothing was run"
 NO_TARGET: Final = (
     "say on which nodes: -w NODES, -g GROUP, --below NODE, --state STATE, -x NODES, or -a for all members"
 )
@@ -35,26 +35,6 @@ class Targets(NamedTuple):
     def positions(self) -> str | None:
         """As the daemon reads them; None: all members."""
         return None if self.is_every else positions_text(self.places)
-
-
-def add_targets(parser: argparse.ArgumentParser) -> None:
-    """The options that name nodes."""
-    found = parser.add_argument_group("nodes", "Several of these options add up; -x takes nodes away.")
-    more: dict[str, Any] = {"action": "append", "default": []}
-    found.add_argument("-w", "--nodes", metavar="NODES", help="these nodes, as in `subord nodeset`", **more)
-    found.add_argument("-g", "--group", metavar="GROUP", help="the nodes of this group; as -w @GROUP", **more)
-    found.add_argument("--below", metavar="NODE", help="this node and all below it in the tree", **more)
-    found.add_argument(
-        "--state", metavar="STATE", choices=WORDS, help=f"members by their state: {', '.join(WORDS)}", **more
-    )
-    found.add_argument("-a", "--all", action="store_true", help="all members, also those that are down")
-    found.add_argument(
-        "-x",
-        "--exclude",
-        metavar="NODES",
-        help="not these nodes; without another option all members but these",
-        **more,
-    )
 
 
 def targets_of(arguments: argparse.Namespace) -> Targets:
@@ -85,17 +65,6 @@ def waves(targets: Targets, batch: int | float | None) -> list[Targets]:
     places = targets.places
     size = batch if isinstance(batch, int) else max(1, int(len(places) * batch))
     return [Targets(places[first : first + size], False) for first in range(0, len(places), size)]
-
-
-def batch(text: str) -> int | float:
-    """`10` or `10%`. Raises ArgumentTypeError."""
-    number = text.removesuffix("%")
-    value = int(number) if number.isascii() and number.isdigit() and len(number) <= 6 else 0
-    if value < 1 or (number != text and value > 100):
-        raise argparse.ArgumentTypeError(
-            f"must be a number of nodes such as 10, or a share such as 10%, not {text!r}"
-        )
-    return value if number == text else value / 100
 
 
 def _places(arguments: argparse.Namespace, words: str) -> list[Document]:
