@@ -6,7 +6,7 @@ import argparse
 
 from subord.client.options import TIMEOUT_S, add_json, add_names, add_socket, number
 from subord.client.orders.signing import add_key_option
-from subord.services.exec.targets import add_targets
+from subord.services.exec.words import add_targets
 
 TIME_S = 600.0
 TIME_S_MAX = 86_000
