@@ -179,7 +179,7 @@ def test_json(stage: Stage, capsys: Said) -> None:
 
 
 def test_a_dry_run_is_signed_as_one(stage: Stage, capsys: Said) -> None:
-    stage.answer(how="would change", replaced=1)
+    stage.answer(how="would change", replaced=1, detail="other a\x1b")
     assert stage.type("-a", "--to", "/srv", "--dry-run", "a") == exit_codes.OK
     assert [each.is_trial for each in stage.tasks if each is not None] == [True]
-    assert capsys.readouterr().out == "10.0.0.[1-11]: would change, 1 replaced\n"
+    assert capsys.readouterr().out == "10.0.0.[1-11]: would change, 1 replaced (other a?)\n"

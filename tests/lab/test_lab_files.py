@@ -77,7 +77,7 @@ def test_a_tree_of_files_comes_to_all_nodes(lab: Lab, tmp_path: Path) -> None:
     done = typed(lab, "-a", "--to", "/srv", str(tmp_path / "big"), "--dry-run")
     assert done.stdout.splitlines() == [
         "10.0.0.[1-6,8-9]: unchanged, 1 as it was",
-        "10.0.0.7: would change, 1 replaced",
+        "10.0.0.7: would change, 1 replaced (other big)",
     ]
 
 

@@ -85,7 +85,7 @@ def pushed(
 
 def test_the_content_comes_from_the_daemon(tmp_path: Path) -> None:
     blobs = Blobs(tmp_path)
-    assert pushed(tmp_path, blobs, is_trial=True) == Pushed("would change", 1)
+    assert pushed(tmp_path, blobs, is_trial=True) == Pushed("would change", 1, detail="new a")
     assert pushed(tmp_path, blobs) == Pushed("changed", 1)
     assert (tmp_path / "a").read_bytes() == CONTENT
     assert (tmp_path / "a").stat().st_mode & 0o777 == 0o640

@@ -21,7 +21,7 @@ from subord.services.files.manifest import (
     opening,
 )
 from subord.services.files.outcome import FilesError
-from subord.services.files.plan import OTHER, Conflict, Found, Plan, Step, plan, tag_at
+from subord.services.files.plan import OTHER, Conflict, Found, Plan, Step, differing, plan, tag_at
 from subord.services.files.stream import Stream
 
 TAG = bytes(16)
@@ -126,7 +126,7 @@ def test_new_files_are_staged_beside_their_places() -> None:
     given = planned((file(b"a"), folder(b"d"), file(b"d/e")), d=Found(DIRECTORY, same=True))
     assert given.steps == (Step(b"", NAME + b"-0", b"a"), Step(b"d", NAME + b"-1", b"e"))
     assert [each.path for each in given.made] == [NAME + b"-0", b"d/" + NAME + b"-1"]
-    assert (given.replaced, given.unchanged, given.adjusted) == (0, 1, ())
+    assert (given.replaced, given.unchanged, given.adjusted) == ((), 1, ())
 
 
 def test_a_new_directory_is_staged_whole() -> None:
@@ -142,7 +142,7 @@ def test_what_is_as_it_should_be_stays() -> None:
     assert planned((file(b"a"), file(b"b")), a=same, b=same).is_empty
     given = planned((file(b"a"), link(b"b"), folder(b"d")), a=same, b=Found(FILE), d=Found(DIRECTORY))
     assert given.steps == (Step(b"", NAME + b"-0", b"b"),)
-    assert (given.replaced, given.unchanged, given.adjusted) == (1, 1, (folder(b"d"),))
+    assert (given.replaced, given.unchanged, given.adjusted) == ((b"b",), 1, (folder(b"d"),))
 
 
 @pytest.mark.parametrize(
@@ -158,6 +158,17 @@ def test_what_is_as_it_should_be_stays() -> None:
 )
 def test_another_kind_in_the_way(entry: Entry, there: str) -> None:
     assert plan((entry,), {b"a": Found(there)}, TAG) == Conflict(b"a", entry.kind, there)
+
+
+def test_what_differs_is_named_in_short() -> None:
+    given = planned(
+        (file(b"a"), folder(b"d"), file(b"d/e"), folder(b"n"), file(b"n/x"), *(file(b"z%d" % n) for n in range(9))),
+        a=Found(FILE),
+        d=Found(DIRECTORY),
+        d__e=Found(),
+    )
+    assert differing(given) == "new d/e, n, z0, z1, z2 and 6 more; other a; other mode or owner d"
+    assert differing(planned(())) == ""
 
 
 def test_nodes_that_share_a_disk_stage_under_different_names() -> None:

@@ -37,7 +37,7 @@ from subord.services.files.outcome import (
     word_for,
 )
 from subord.services.files.places import Target, remove, status_of
-from subord.services.files.plan import OTHER, Conflict, Plan, plan
+from subord.services.files.plan import OTHER, Conflict, Plan, differing, plan
 from subord.services.files.records import ACTIVATING, AFTER, STAGING, Adjusted, Record, Records
 from subord.services.files.staging import Owner, Pause
 from subord.services.files.stream import Stream
@@ -82,7 +82,8 @@ class Delivery:
         if isinstance(planned, Conflict):
             raise FilesError(_conflict(planned), shown(target.full(planned.path)))
         if is_trial or planned.is_empty:
-            return _pushed(TRIAL if is_trial and not planned.is_empty else UNCHANGED, planned)
+            how = UNCHANGED if planned.is_empty else TRIAL
+            return _pushed(how, planned, differing(planned))
         record = self._record(manifest, planned, owners)
         self._records.write(self._tag, record)
         try:
@@ -226,8 +227,10 @@ def _in(record: Record, state: str) -> Record:
 
 
 def _pushed(how: str, planned: Plan, detail: str = "") -> Pushed:
-    made = len(planned.made) - planned.replaced
-    return Pushed(how, made, planned.replaced, len(planned.adjusted), planned.unchanged, detail[:DETAIL_CHARS_MAX])
+    made = len(planned.made) - len(planned.replaced)
+    return Pushed(
+        how, made, len(planned.replaced), len(planned.adjusted), planned.unchanged, detail[:DETAIL_CHARS_MAX]
+    )
 
 
 def _conflict(found: Conflict) -> str:

@@ -13,11 +13,12 @@ from hashlib import blake2b
 from typing import Final, NamedTuple
 
 from subord.core.carriage.engine.bounds import TAG_BYTES
-from subord.services.files.manifest import DIRECTORY, STAGED, Entry, name_of, parent_of
+from subord.services.files.manifest import DIRECTORY, STAGED, Entry, name_of, parent_of, shown
 
 NOTHING: Final = ""
 OTHER: Final = "other"
 """What is neither a file, a directory nor a link."""
+NAMED_MAX: Final = 5
 
 
 class Found(NamedTuple):
@@ -44,12 +45,12 @@ class Made(NamedTuple):
 
 class Plan(NamedTuple):
     """`made`: in order, directories before what is in them. `steps`: in order. `adjusted`: directories that are
-    there and get another mode or owner. `replaced`: of the steps."""
+    there and get another mode or owner. `replaced`: paths of steps at which something is."""
 
     made: tuple[Made, ...]
     steps: tuple[Step, ...]
     adjusted: tuple[Entry, ...]
-    replaced: int
+    replaced: tuple[bytes, ...]
     unchanged: int
 
     @property
@@ -68,7 +69,7 @@ class Conflict(NamedTuple):
 def plan(entries: tuple[Entry, ...], found: Mapping[bytes, Found], tag: bytes) -> Plan | Conflict:
     """`found`: of all paths; what is missing there is NOTHING. `tag` makes the staged names."""
     staged: dict[bytes, bytes] = {}
-    made, steps, adjusted, replaced, unchanged = list[Made](), list[Step](), list[Entry](), 0, 0
+    made, steps, adjusted, replaced, unchanged = list[Made](), list[Step](), list[Entry](), list[bytes](), 0
     for each in entries:
         there, above = found.get(each.path, Found()), parent_of(each.path)
         if above in staged:
@@ -86,8 +87,25 @@ def plan(entries: tuple[Entry, ...], found: Mapping[bytes, Found], tag: bytes) -
             steps.append(Step(above, name, name_of(each.path)))
             staged[each.path] = above + b"/" + name if above else name
             made.append(Made(each, staged[each.path]))
-            replaced += bool(there.kind)
-    return Plan(tuple(made), tuple(steps), tuple(adjusted), replaced, unchanged)
+            if there.kind:
+                replaced.append(each.path)
+    return Plan(tuple(made), tuple(steps), tuple(adjusted), tuple(replaced), unchanged)
+
+
+def differing(planned: Plan) -> str:
+    """The paths of a plan as a short text: `new d; other a, b`; a directory stands for all that is new in it."""
+    finals = [each.folder + b"/" + each.final if each.folder else each.final for each in planned.steps]
+    parts = (
+        ("new", [each for each in finals if each not in planned.replaced]),
+        ("other", list(planned.replaced)),
+        ("other mode or owner", [each.path for each in planned.adjusted]),
+    )
+    return "; ".join(f"{what} {_named(paths)}" for what, paths in parts if paths)
+
+
+def _named(paths: list[bytes]) -> str:
+    named = ", ".join(shown(each) for each in paths[:NAMED_MAX])
+    return f"{named} and {len(paths) - NAMED_MAX} more" if len(paths) > NAMED_MAX else named
 
 
 def staged_name(tag: bytes, number: int) -> bytes:

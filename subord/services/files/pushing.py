@@ -162,7 +162,8 @@ def _say(pushed: Pushed, names: list[str]) -> None:
             (pushed.adjusted, "with another mode or owner"),
             (pushed.unchanged, "as it was"),
         )
-        print(", ".join((f"{where}: {pushed.how}", *(f"{number} {what}" for number, what in counts if number))))
+        why = f" ({detail})" if detail else ""
+        print(", ".join((f"{where}: {pushed.how}", *(f"{number} {what}" for number, what in counts if number))) + why)
     else:
         why = f" ({detail})" if detail else ""
         to_stderr(f"subord: {where}: {SENTENCES.get(pushed.how, printable(pushed.how))}{why}")
