@@ -28,6 +28,9 @@ from subord.services.files.task import Push, decode
 
 logger = logging.getLogger("subord")
 LEASED: Final = False
+PUSHES_MAX: Final = 8
+"""At once; each takes one of the requests that the control socket of the daemon answers at once. More wait."""
+_limiter: Final = trio.CapacityLimiter(PUSHES_MAX)
 recover = delivery.recover
 """Called when the agent starts, if an earlier one has left something."""
 
@@ -41,7 +44,7 @@ async def act(payload: bytes, context: Context) -> bytes:
         return outcome.encode(refused(outcome.NO_USER, context.user))
     if account.uid != os.geteuid():
         return outcome.encode(refused(outcome.NOT_ROOT, context.user))
-    found = await trio.to_thread.run_sync(_pushed, task, account, context)
+    found = await trio.to_thread.run_sync(_pushed, task, account, context, limiter=_limiter)
     fields = {"principal": context.principal, "tag": context.tag.hex(), "how": found.how, "detail": found.detail}
     logger.info("push of %(principal)s ended, %(how)s (tag %(tag)s) %(detail)s", fields)
     return outcome.encode(found)
