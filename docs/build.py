@@ -29,6 +29,7 @@ import build_mappings  # noqa: E402
 import build_memory  # noqa: E402
 import build_moves  # noqa: E402
 import build_mutants  # noqa: E402
+import build_order_faults  # noqa: E402
 import build_orders  # noqa: E402
 import build_page  # noqa: E402
 import build_paper  # noqa: E402
@@ -74,6 +75,7 @@ PAGES = (
     "docs/evaluation/healing.md",
     "docs/evaluation/rest.md",
     "docs/evaluation/orders.md",
+    "docs/evaluation/order-faults.md",
     "docs/evaluation/releases.md",
     "docs/evaluation/peers.md",
     "docs/evaluation/simulator.md",
@@ -117,6 +119,7 @@ PARTS: dict[str, Callable[[], str]] = {
     **build_memory.PARTS,
     **build_moves.PARTS,
     **build_mutants.PARTS,
+    **build_order_faults.PARTS,
     **build_orders.PARTS,
     **build_page.PARTS,
     **build_paper.PARTS,

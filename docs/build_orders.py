@@ -1,5 +1,5 @@
 """The times of orders among real daemons, and what they cost (docs/evaluation/orders.md), from orders.json,
-errors.json, orders-row.json and root.json of docs/figures."""
+errors.json and root.json of docs/figures."""
 
 from __future__ import annotations
 
@@ -53,21 +53,11 @@ def table() -> str:
             f"{run['p50_s']:.2f}",
             f"{run['most_s']:.2f}",
             f"{run['root_cpu_ms_per_order']:.1f}",
-            f"{run['root_bytes_per_order']:,}",
         ]
         for run in records.read("orders")["runs"]
     ]
-    head = ["nodes", "p", "asked at", "state", "answered", "orders", "median, s", "longest, s"]
-    return markdown([*head, "CPU of the root, ms", "bytes of the root"], rows)
-
-
-def in_a_row() -> str:
-    """The memory of two nodes while orders are given."""
-    rows = [
-        [f"{run['orders']:,}", str(run["told_least"]), f"{run['root_mib']:.1f}", f"{run['last_node_mib']:.1f}"]
-        for run in records.read("orders-row")["runs"]
-    ]
-    return markdown(["orders", "answered each, at least", "root, MiB private", "last node, MiB private"], rows)
+    head = ["nodes", "p", "asked at", "state", "answered", "orders", "median, s", "longest, s", "CPU of the root, ms"]
+    return markdown(head, rows)
 
 
 def root() -> str:
@@ -91,8 +81,6 @@ def root() -> str:
 PARTS: dict[str, Callable[[], str]] = {
     "orders-about": lambda: about("orders"),
     "orders-table": table,
-    "row-about": lambda: about("orders-row"),
-    "row-table": in_a_row,
     "root-about": lambda: about("root"),
     "root-table": root,
     "errors-about": lambda: about("errors"),

@@ -16,6 +16,7 @@ Given = Callable[..., None]
 records = imported("records")
 build_growth_daemons = imported("build_growth_daemons")
 build_mappings = imported("build_mappings")
+build_order_faults = imported("build_order_faults")
 build_paper = imported("build_paper")
 build_peers = imported("build_peers")
 build_prometheus = imported("build_prometheus")
@@ -410,3 +411,19 @@ def test_a_figure_within_the_spread_of_before_is_not_worse(given: Given, now: tu
     runs = [*release_runs("before", 5.0, 5.5, 6.0), *release_runs("now", *now)]
     given(releases={"machine": MACHINE, "commits": {"before": "abc", "now": "def"}, "runs": runs})
     assert "0 of 1 figures" in build_releases.worse()
+
+
+# -- orders and faults ---------------------------------------------------------------------------------------------
+
+
+def test_faults_of_agents_name_what_differed_and_count_failed_runs(given: Given) -> None:
+    def turn(missing: dict[str, str], took_s: float) -> Run:
+        answer = {"nodes": "1-75", "missing": missing, "took_s": took_s}
+        return {"harm": "no agent", "answers": [answer, {**answer, "took_s": 0.1}] * 2}
+
+    held = measured(0, nodes=300, turns=[turn({"no agent": "1,3-4"}, 1.0)], faults=[])
+    worse = measured(1, nodes=300, turns=[turn({"no agent": "1,3-4", "silent": "7"}, 3.0)], faults=["no agent: ..."])
+    given(agents=[held, worse, {**measured(2, nodes=300), "fault": "the lab fell over"}])
+    ((harm, missing, first, again, whole),) = rows(build_order_faults.agents())
+    assert (harm, missing) == ("no agent", "6 `no agent`; 6 `no agent`, 2 `silent`")
+    assert (first, again, whole) == ("2.00 (1.00..3.00)", "0.10", "1 of 3")

@@ -20,6 +20,7 @@ from netlab.common.waiting import wait_until
 from netlab.errors import LabError
 from netlab.eventlog.events import Cluster, Event, EventLog
 from netlab.eventlog.tree import wide_edges
+from netlab.processes import clocks
 from netlab.processes.client import Client
 from netlab.processes.enter import command_in
 from netlab.processes.launch import LabHandle, Progress, silent
@@ -192,6 +193,11 @@ class Lab:
     def remove_agent(self, position: int) -> None:
         """The node has no agent from now on, and no socket of one."""
         self.client.ask("remove_agent", address=self.address(position))
+
+    def set_clock(self, position: int, ahead_s: float) -> None:
+        """The wall clock of the node is ahead by so much from the next start of its daemon, or of its agent, on. Only
+        in a lab with agents."""
+        (self.directory.node(position) / clocks.FILE).write_text(str(ahead_s))
 
     def cut(self, position: int, *, connected: bool = False) -> None:
         """Pull the node's cable at the bridge (or put it back); no node is told."""

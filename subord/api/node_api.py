@@ -7,15 +7,17 @@ objects below: the key ring, the log level and the count of jobs.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Protocol
 
+from subord.core.carriage.blobs.manifests import Name
 from subord.core.carriage.engine.interface import Answer, Overview
 from subord.core.carriage.engine.ranges import Ranges
 from subord.core.carriage.ledger.bodies import Record as LedgerRecord
 from subord.core.carriage.reports.records import Record
 from subord.core.carriage.reports.reports import Fold
 from subord.core.settings import Settings
-from subord.core.view import RosterView, Snapshot, Why
+from subord.core.view import Position, RosterView, Snapshot, Why
 from subord.runtime.blobs.holds import BlobHolds
 from subord.runtime.counters import Counters
 from subord.runtime.jobs.meter import PerformanceMeter
@@ -78,6 +80,23 @@ class Ledger(Protocol):
 
     async def append(self, records: tuple[LedgerRecord, ...]) -> str:
         """Keep all of them; the answer: "", or a sentence that says why none is kept."""
+
+
+class Blobs(Protocol):
+    """Keeps blobs on the disk of this node, and fetches those of others. Each method raises BlobError, but
+    `release`."""
+
+    async def put(self, path: Path) -> Name:
+        """Keep a file as a blob, until `release`."""
+
+    async def fetch(self, blob: Name, source: Position) -> None:
+        """Get a blob, and keep it until `release`, one for each call. What is cancelled goes on until then."""
+
+    async def copy(self, blob: Name, path: Path) -> None:
+        """Write a blob that is here as a file."""
+
+    def release(self, blob: Name) -> None:
+        """One user needs it no more."""
 
 
 class NodeApi(Protocol):
@@ -151,7 +170,11 @@ class NodeApi(Protocol):
         """Takes records of writers."""
 
     @property
-    def blobs(self) -> BlobHolds:
+    def blobs(self) -> Blobs:
+        """Files for services, named by their hash."""
+
+    @property
+    def held_blobs(self) -> BlobHolds:
         """Bytes that processes of this host give and take."""
 
     @property

@@ -43,7 +43,7 @@ def blob_changes(node: NodeApi) -> App:
 
 async def _add(node: NodeApi, call: Call) -> Response:
     try:
-        return document(ChunkDocument(name=(await node.blobs.add(call.body)).hex()))
+        return document(ChunkDocument(name=(await node.held_blobs.add(call.body)).hex()))
     except BlobError as error:
         return failure(409, f"{error}: nothing was kept")
 
@@ -51,10 +51,10 @@ async def _add(node: NodeApi, call: Call) -> Response:
 async def _join(node: NodeApi, call: Call) -> Response:
     """`?holder=WORD&keep=SECONDS`."""
     try:
-        blob = await node.blobs.join(call.body, *_use(call.query))
+        blob = await node.held_blobs.join(call.body, *_use(call.query))
     except (BlobError, ValueError) as error:
         return failure(409, f"{error}: nothing was kept")
-    return document(BlobDocument(blob=blob.hex(), source=node.blobs.position))
+    return document(BlobDocument(blob=blob.hex(), source=node.held_blobs.position))
 
 
 def _reading(run: Callable[[Query], Awaitable[Response]]) -> Handler:
@@ -76,7 +76,7 @@ async def _fetch(node: NodeApi, query: Query) -> Response:
     is_here, reason = False, ""
     with trio.move_on_after(WAIT_S_MAX):
         try:
-            await node.blobs.fetch(blob, source, *_use(query))
+            await node.held_blobs.fetch(blob, source, *_use(query))
             is_here = True
         except BlobError as error:
             reason = str(error)
@@ -85,14 +85,14 @@ async def _fetch(node: NodeApi, query: Query) -> Response:
 
 async def _read(node: NodeApi, query: Query) -> Response:
     try:
-        return Response(await node.blobs.chunk(_name(query, "name")), content_type=BYTES)
+        return Response(await node.held_blobs.chunk(_name(query, "name")), content_type=BYTES)
     except BlobError as error:
         return failure(404, f"{error}: nothing was read")
 
 
 async def _release(node: NodeApi, query: Query) -> Response:
     await trio.lowlevel.checkpoint()
-    node.blobs.release(_name(query, "blob"), _use(query)[0])
+    node.held_blobs.release(_name(query, "blob"), _use(query)[0])
     return document(FetchedDocument(here=False, reason=""))
 
 

@@ -21,7 +21,7 @@ from subord.api.http.sockets import bind_unix
 
 pytestmark = pytest.mark.slow
 
-HELPERS = str(toy_services.FOLDER.parent)
+HELPERS = str(Path(toy_services.__file__).parent)
 WITH_TOY = f"import sys; sys.path.insert(0, {HELPERS!r}); import toy_services; toy_services.register(); "
 DAEMON = WITH_TOY + "from subord.cli import main; sys.exit(main())"
 AGENT = WITH_TOY + "from subord.agent.main import main; sys.exit(main())"

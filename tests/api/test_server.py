@@ -19,6 +19,7 @@ from trio.testing import MockClock
 from subord.api.http.host_check import host_check
 from subord.api.http.server import (
     ANSWER_S_MAX,
+    ANSWERED_MAX,
     BODY_BYTES_MAX,
     HEADER_BYTES_MAX,
     READERS_MAX,
@@ -34,6 +35,8 @@ from subord.api.http.server import (
 )
 from subord.api.http.sockets import bind_tcp, bind_unix
 from tests.api.fake_node_api import World
+
+LARGE_BYTES = 8 << 20
 
 
 async def echo(query: Query) -> Response:
@@ -194,6 +197,30 @@ async def test_a_slow_client_is_disconnected(autojump_clock: MockClock) -> None:
         started = trio.current_time()
         assert await read_all(slow_client) == b""
         assert trio.current_time() - started == pytest.approx(REQUEST_S_MAX, rel=0.1)
+
+
+async def large(_: Query) -> Response:
+    """More than the kernel keeps of one connection."""
+    await trio.lowlevel.checkpoint()
+    return Response(bytes(LARGE_BYTES))
+
+
+async def test_a_client_that_reads_slowly_gets_its_answer_and_delays_no_other() -> None:
+    """The answers of all but one of those that are made at once wait for their readers."""
+    sock = bind_tcp("127.0.0.1", 0)
+    port: int = sock.getsockname()[1]
+    async with trio.open_nursery() as nursery:
+        await nursery.start(serve, {"/echo": echo, "/large": large}, sock)
+        slow = [await trio.open_tcp_stream("127.0.0.1", port) for _ in range(ANSWERED_MAX - 1)]
+        for each in slow:
+            await each.send_all(get("/large"))
+            assert await each.receive_some(10)
+        for _ in range(3):
+            assert (await exchange(port, get("/echo"))).startswith(b"HTTP/1.1 200")
+        for each in slow:
+            assert len((await read_all(each)).partition(b"\r\n\r\n")[2]) == LARGE_BYTES
+            await each.aclose()
+        nursery.cancel_scope.cancel()
 
 
 async def test_a_failing_handler_ends_one_answer(caplog: pytest.LogCaptureFixture) -> None:

@@ -59,7 +59,7 @@ class Stage:
         self.world = World()
         self.answer(how="changed", made=1)
         self.node: FakeNode = self.world.node(POSITION)
-        self.blobs = self.node.blobs = Blobs()  # type: ignore[attr-defined]
+        self.blobs = self.node.held_blobs = Blobs()  # type: ignore[attr-defined]
 
     def answer(self, *positions: int, **pushed: Any) -> None:
         self.world.lying |= dict.fromkeys(positions or sorted(PAPER), encode(Pushed(**pushed)))

@@ -7,26 +7,21 @@ import json
 import os
 import signal
 import subprocess
-import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 import toy_services
 from netlab.common.waiting import wait_until
+from netlab.experiments import agent_faults
+from netlab.experiments.signing import HOUR_MS, SERVICES, Operator, times
 from netlab.lab import Lab
 from netlab.processes.rundir import POLICY
 
-from subord.client.daemon import change
 from subord.client.errors import CommandError
-from subord.core.carriage.engine.acting import service_orders
 from subord.core.carriage.engine.bounds import LEASE_S
-from subord.core.carriage.engine.frames import order_of
-from subord.core.carriage.engine.ranges import Ranges
-from subord.core.carriage.orders import Cluster
 
 from .lab_helpers import SUBORD, settled
 
@@ -34,14 +29,11 @@ pytestmark = pytest.mark.lab(few=True)
 
 NODES = 7
 WAIT_S_MAX = 30.0
-CLUSTER: Cluster = ("", "10.0.0.0/16")
-HOUR_MS = 3_600_000
-BUDGET_S = 8.0
 ENDED_S_MAX = 3.0
 
 
 CODE = (
-    f"import sys; sys.path.insert(0, {str(toy_services.FOLDER.parent)!r}); import toy_services; "
+    f"import sys; sys.path.insert(0, {str(Path(toy_services.__file__).parent)!r}); import toy_services; "
     "toy_services.register(); from subord.cli import main; sys.exit(main())"
 )
 COMMAND = (str(Path(SUBORD).with_name("python")), "-c", CODE)
@@ -50,7 +42,7 @@ COMMAND = (str(Path(SUBORD).with_name("python")), "-c", CODE)
 
 @pytest.fixture(scope="module")
 def lab() -> Iterator[Lab]:
-    options = {"agents": True, "services": str(toy_services.FOLDER)}
+    options = {"agents": True, "services": str(SERVICES)}
     with settled(WAIT_S_MAX, nodes=NODES, fanout=2, timing="lab", **options) as lab:
         until(lambda: ping(lab)["told"] == NODES, "all nodes answer")
         yield lab
@@ -67,61 +59,14 @@ def ping(lab: Lab, *words: str) -> dict[str, Any]:
     return found
 
 
-class Operator:
-    """Signs orders with a key, the lab's by default, and gives them at a node."""
-
-    def __init__(self, lab: Lab, key: Path | None = None) -> None:
-        self.lab = lab
-        self.key = key or lab.directory.operator_key
-        self.number = 0
-
-    def order(
-        self,
-        name: str,
-        *,
-        nodes: str | None = None,
-        user: str = "root",
-        service: str = "touch",
-        namespace: str = "",
-        shift_ms: int = 0,
-        run_s: float = BUDGET_S,
-        **behaviour: bool,
-    ) -> dict[str, Any]:
-        """The body of a request."""
-        payload = json.dumps({"file": name, **behaviour}).encode()
-        targets = None if nodes is None else Ranges.of_pairs(_pair(each) for each in nodes.split(","))
-        tag = os.urandom(16)
-        order = order_of(tag, service, payload, targets, 1)
-        authority = service_orders.valid_for(user, int(time.time() * 1000) + shift_ms, run_s)
-        content = service_orders.content_of(CLUSTER, order, authority)
-        command = ["ssh-keygen", "-Y", "sign", "-q", "-f", str(self.key), "-n", namespace or f"subord.{service}"]
-        signature = subprocess.run(command, input=content, capture_output=True, check=True).stdout
-        signed = msgspec.structs.replace(authority, signature=signature)
-        texts = {"tag": tag, "payload": payload, "authority": service_orders.encode(signed)}
-        return {"nodes": nodes, **{name: base64.b64encode(each).decode() for name, each in texts.items()}}
-
-    def give(self, body: dict[str, Any], at: int = 5, service: str = "touch") -> dict[str, Any]:
-        """The document; told and missing nodes are those asked."""
-        path = str(self.lab.control_socket(at))
-        found = change(path, f"/v1/{service}?budget={BUDGET_S}", 2 * BUDGET_S, body=json.dumps(body).encode())
-        assert found["told"] + sum(each["count"] for each in found["missing"]) == found["asked"]
-        return found
-
-
-def _pair(text: str) -> tuple[int, int]:
-    first, _, last = text.partition("-")
-    return int(first), int(last or first)
-
-
 @pytest.fixture
 def operator(lab: Lab) -> Operator:
     return Operator(lab)
 
 
-def times(lab: Lab, name: str) -> list[int]:
+def acted(lab: Lab, name: str) -> list[int]:
     """How often each node acted."""
-    files = [lab.directory.node(each) / name for each in lab.positions]
-    return [len(file.read_text().splitlines()) if file.exists() else 0 for file in files]
+    return list(times(lab, name).values())
 
 
 def causes(found: dict[str, Any]) -> dict[str, int]:
@@ -132,10 +77,10 @@ def test_a_signed_order_runs_once_everywhere_and_a_resent_one_not_again(lab: Lab
     body = operator.order("once")
     found = operator.give(body)
     assert (found["told"], found["results"], found["complete"]) == (NODES, {"touched": NODES}, True)
-    assert times(lab, "once") == [1] * NODES
+    assert acted(lab, "once") == [1] * NODES
     for at in (5, 1, 7):
         assert operator.give(body, at)["results"] == {"touched": NODES}
-    assert times(lab, "once") == [1] * NODES
+    assert acted(lab, "once") == [1] * NODES
     assert (lab.directory.node(3) / "once").read_text() == "operator as root\n"
     assert "order touch of operator as root accepted" in (lab.directory.node(3) / "agent.log").read_text()
 
@@ -145,7 +90,7 @@ def test_the_command_signs_the_order_itself(lab: Lab) -> None:
     done = lab.run(6, *COMMAND, "touch", "typed", lab.address(2), lab.address(4))
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("touched: 2\n2 of 2 answered in ")
-    assert times(lab, "typed") == [0, 1, 0, 1, 0, 0, 0]
+    assert acted(lab, "typed") == [0, 1, 0, 1, 0, 0, 0]
 
 
 @pytest.mark.parametrize(
@@ -167,7 +112,7 @@ def test_what_does_not_count_is_refused_by_every_agent(
 ) -> None:
     body = {**operator.order("refused", **given), **changes}
     assert causes(operator.give(body)) == {cause: NODES}
-    assert times(lab, "refused") == [0] * NODES
+    assert acted(lab, "refused") == [0] * NODES
 
 
 def test_a_stranger_and_an_operator_without_the_power_are_refused(
@@ -185,7 +130,7 @@ def test_a_stranger_and_an_operator_without_the_power_are_refused(
             assert causes(other.give(other.order("refused"))) == {cause: NODES}
     finally:
         lab.directory.operators.write_text(before)
-    assert times(lab, "refused") == [0] * NODES
+    assert acted(lab, "refused") == [0] * NODES
     found = lab.document(3, "/v1/errors", 8.0)["problems"]
     assert any("is refused by the agent" in json.dumps(each) for each in found)
 
@@ -203,7 +148,7 @@ def test_the_policy_decides(lab: Lab, operator: Operator, policy: str, mode: int
     finally:
         file.write_text(POLICY)
         file.chmod(0o644)
-    assert times(lab, "refused") == [0] * NODES
+    assert acted(lab, "refused") == [0] * NODES
 
 
 def test_an_agent_killed_in_the_middle_does_not_act_again(lab: Lab, operator: Operator) -> None:
@@ -212,7 +157,7 @@ def test_an_agent_killed_in_the_middle_does_not_act_again(lab: Lab, operator: Op
     body = operator.order("middle", nodes="2-3", waits=True)
     with ThreadPoolExecutor(1) as pool:
         asked = pool.submit(operator.give, body)
-        until(lambda: times(lab, "middle")[1:3] == [1, 1], "both act")
+        until(lambda: acted(lab, "middle")[1:3] == [1, 1], "both act")
         assert lab.kill_agent(3)
         go[0].touch()
         found = asked.result()
@@ -222,7 +167,7 @@ def test_an_agent_killed_in_the_middle_does_not_act_again(lab: Lab, operator: Op
     restart(lab, 3)
     again = operator.give(body)
     assert (again["results"], causes(again)) == ({"touched": 1}, {"outcome unknown": 1})
-    assert times(lab, "middle")[1:3] == [1, 1]
+    assert acted(lab, "middle")[1:3] == [1, 1]
     for each in go:
         each.unlink()
 
@@ -242,30 +187,12 @@ def test_a_known_outcome_survives_agent_and_daemon(lab: Lab, operator: Operator)
     lab.kill_agent(6)
     found = operator.give(body, 1)
     assert (found["results"], found["missing"]) == ({"touched": 2}, [])
-    assert times(lab, "survives") == [0, 0, 0, 1, 0, 1, 0]
-
-
-def test_a_full_disk_at_the_journal_refuses_the_order(lab: Lab, operator: Operator) -> None:
-    """A file system of the size of one page below the journal of 7; then there is room again."""
-    state = lab.directory.node(7) / "agent"
-    lab.kill_agent(7)
-    mount = ["mount", "-t", "tmpfs", "-o", "size=16k,mode=0700", "tmpfs", str(state)]
-    assert lab.run(7, *mount).returncode == 0
-    try:
-        found = operator.give(operator.order("full"))
-        assert (found["results"], causes(found)) == ({"touched": NODES - 1}, {"no journal": 1})
-        assert lab.address(7) in found["missing"][0]["addresses"]
-        assert times(lab, "full")[6] == 0
-        assert "No space left on device" in (lab.directory.node(7) / "agent.log").read_text()
-    finally:
-        lab.kill_agent(7)
-        assert lab.run(7, "umount", str(state)).returncode == 0
-    assert operator.give(operator.order("room"))["results"] == {"touched": NODES}
+    assert acted(lab, "survives") == [0, 0, 0, 1, 0, 1, 0]
 
 
 def test_receipts_of_all_nodes(lab: Lab, operator: Operator) -> None:
     until(lambda: ping(lab, "--receipts")["told"] == NODES, "the keys of all nodes are known")
-    found = operator.give({**operator.order("receipts"), "receipts": True})
+    found = operator.give({**operator.order("receipts"), "receipts": True}, 5)
     assert found["results"] == {"touched": NODES}
 
 
@@ -285,7 +212,7 @@ def test_a_revoked_operator_is_refused_by_every_agent(lab: Lab, tmp_path: Path) 
         "all nodes have the list",
     )
     assert causes(leaver.give(leaver.order("revoked"))) == {"revoked": NODES}
-    assert times(lab, "revoked") == [0] * NODES
+    assert acted(lab, "revoked") == [0] * NODES
 
 
 def revocations(lab: Lab, position: int) -> Any:
@@ -327,10 +254,34 @@ def test_what_runs_ends_within_its_lease_when_the_issuer_dies(lab: Lab, operator
     assert lines(lab, "alone", "began\nended\nbegan") == 0
 
 
-def test_a_node_without_agent_is_named(lab: Lab, operator: Operator) -> None:
-    """The last test: 4 has no agent from now on."""
-    lab.remove_agent(4)
-    found = operator.give(operator.order("without"))
-    assert (found["results"], causes(found)) == ({"touched": NODES - 1}, {"no agent": 1})
-    assert found["missing"][0]["addresses"] == [lab.address(4)]
-    assert "has no agent" in found["missing"][0]["text"]
+def test_each_fault_is_named_at_the_nodes_concerned_alone(lab: Lab) -> None:
+    """The last test: four nodes have no agent from now on. With 300 nodes: `netns-lab/lab evaluate agents`."""
+    plan = agent_faults.Plan(nodes=(NODES,), quiet_s=0.5)
+    turns = [agent_faults.turn_of(lab, plan, fault) for fault in agent_faults.FAULTS]
+    record = {"nodes": NODES, "repeat": 0, "fault": None, "turns": json.loads(json.dumps(turns))}
+    assert agent_faults.faults_of(record) == []
+    shown = agent_faults.table([record])
+    assert shown.endswith("held")
+    assert "4 no journal" in shown
+
+
+RIGHT = {"nodes": "1-2", "at": 1, "took_s": 0.1, "told": 1, "missing": {"no agent": "2"}}
+TURN = {"harm": "no agent", "concerned": "2", "answers": [RIGHT, RIGHT], "wrong_times": {}, "moved": {}}
+
+
+@pytest.mark.parametrize(
+    ("worse", "words"),
+    [
+        ({"answers": [{**RIGHT, "missing": {"silent": "2"}}]}, "1 of 2 told, missing: {'silent': '2'}"),
+        ({"answers": [{**RIGHT, "told": 0, "missing": {"no agent": "1-2"}}]}, "0 of 2 told"),
+        ({"answers": [{**RIGHT, "told": 2, "missing": {}}]}, "2 of 2 told"),
+        ({"wrong_times": {"1": 2}}, "1 acted 2 times"),
+        ({"moved": {"10.0.0.1": 1}}, "10.0.0.1 moved"),
+    ],
+)
+def test_an_evaluation_that_did_not_hold_says_why(worse: dict[str, Any], words: str) -> None:
+    record = {"nodes": 2, "repeat": 0, "fault": None, "turns": [{**TURN, **worse}]}
+    assert not agent_faults.is_whole(record)
+    assert agent_faults.is_whole({**record, "turns": [TURN]})
+    (found,) = agent_faults.faults_of(record)
+    assert words in found

@@ -25,6 +25,8 @@ steps = [
   { do = "start", order = "random" },
   { do = "expect", within_s = 10 },
   { do = "pass", s = 1.6 },
+  { do = "order", nodes = "1,9", times = 2 },
+  { do = "answered", within_s = 10 },
   { do = "kill", nodes = "2" },
   { do = "expect", within_s = 15, moved = "4,5", moves_max = 2, attached_p99_s = 15 },
   { do = "start" },
@@ -225,6 +227,9 @@ def test_everything_that_can_happen(tmp_path, nft):
     assert result["babbled"] > 100
     assert result["orphans"] >= 8
     assert len(result["steps"]) == QUICK.count("{ do =")
+    (answers,) = (each["seen"] for each in result["steps"] if each["step"]["do"] == "answered")
+    assert (answers["orders"], answers["void"], answers["missing"]) == (4, 0, {})
+    assert "4 orders answered within" in done.stdout
     causes = first_causes(tmp_path / "events" / "scenario.events")
     assert {causes[pair] for pair in KILLED} <= {"refused", "closed"}
     assert {causes[pair] for pair in CUT_OR_PAUSED} == {"silence"}

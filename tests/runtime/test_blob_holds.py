@@ -110,7 +110,7 @@ async def test_holds_have_a_bound(tmp_path: Path) -> None:
 
 async def test_the_paths(tmp_path: Path) -> None:
     async with holding(tmp_path) as (one, other, _):
-        node: Any = SimpleNamespace(blobs=one)
+        node: Any = SimpleNamespace(held_blobs=one)
         orders = blob_handlers(node)
         for each in CHUNKS:
             made = await orders["/v1/blobs/chunk"](Call({}, each, is_owner=False))
@@ -122,7 +122,7 @@ async def test_the_paths(tmp_path: Path) -> None:
             refused = await orders["/v1/blobs"](Call({"keep": keep}, LISTING, is_owner=False))
             assert refused.status == 409  # type: ignore[union-attr]
 
-        changes = blob_changes(SimpleNamespace(blobs=other))  # type: ignore[arg-type]
+        changes = blob_changes(SimpleNamespace(held_blobs=other))  # type: ignore[arg-type]
         use = {"blob": BLOB.hex(), "source": str(one.position), "holder": "a", "keep": "9"}
         fetched = await changes["/v1/blobs/fetch"](use)
         assert msgspec.json.decode(fetched.body)["here"]  # type: ignore[union-attr]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -12,8 +13,10 @@ from typing import Any
 import pytest
 import trio
 from conditions import until
+from trio.testing import MockClock
 
 from subord.core.address.network import Network
+from subord.core.carriage.blobs.bodies import Piece, Want
 from subord.core.carriage.engine.causes import OLDER, REFUSED, SILENT
 from subord.core.carriage.engine.frames import Check, End, Told, encode, order_of
 from subord.core.carriage.engine.interface import (
@@ -40,7 +43,8 @@ from subord.core.carriage.engine.ranges import Ranges
 from subord.core.node import Node
 from subord.core.settings import Settings
 from subord.runtime.counters import Counters
-from subord.runtime.frames import Frames, Sender, frame
+from subord.runtime.frames import SEND_S_MAX, Frames, Sender, frame
+from subord.runtime.orders.call import EARLY_MAX
 from subord.runtime.orders.driver import CALLS_OF_ONE_MAX, OrderDriver
 
 OURS, THEIRS = 1000, 2000
@@ -151,6 +155,47 @@ async def test_a_reader_that_returns_no_credit_stops_its_lane_and_no_other() -> 
         assert await one.next() == large
 
 
+def slow_pair() -> tuple[trio.SocketStream, trio.SocketStream]:
+    """The kernel keeps little of what the far end has not read."""
+    ours, theirs = stream_pair()
+    ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
+    return ours, theirs
+
+
+def blobs(count: int) -> list[bytes]:
+    return [encode(OURS, THEIRS, Piece(bytes(32), 0, 1 << 18, bytes([each]) * 40_000)) for each in range(count)]
+
+
+async def test_a_peer_that_reads_slowly_delays_no_other_and_gets_the_urgent_first() -> None:
+    async with tried() as one:
+        ours, theirs = slow_pair()
+        slow, pieces = one.driver.begin(Sender(ours, PEER), Role.SUBORDINATE, one.nursery), blobs(8)
+        for link in (slow, one.link):
+            one.driver.receive(link, GREETING)
+            assert all(link.offer(Lane.BLOB, each) for each in pieces)
+        await one.next()
+        assert [await one.next() for _ in pieces] == pieces  # the other link, while this one reads nothing
+        assert slow.offer(Lane.ORDER, b"order")
+        assert slow.offer(Lane.CONTROL, b"urgent")
+        frames = Frames(theirs)
+        came = [await frames.next(1 << 16) for _ in range(3 + len(pieces))]
+        assert came == [encode_credit(Credit(OURS, 0, Lane.CONTROL, 0)), pieces[0], b"urgent", b"order", *pieces[1:]]
+        assert not one.counters.dropped
+
+
+async def test_a_peer_that_takes_no_frame_for_some_seconds_loses_its_link_alone(autojump_clock: MockClock) -> None:
+    async with tried() as one:
+        ours, theirs = slow_pair()
+        stuck = one.driver.begin(Sender(ours, PEER), Role.SUBORDINATE, one.nursery)
+        assert all(stuck.offer(Lane.BLOB, each) for each in blobs(2))
+        autojump_clock.autojump_threshold = 0.05
+        await trio.sleep(2 * SEND_S_MAX)
+        assert ours.socket.fileno() == -1
+        assert one.link.offer(Lane.BLOB, b"x")
+        assert [await one.next() for _ in range(2)][1] == b"x"
+        await theirs.aclose()
+
+
 async def test_what_is_taken_in_is_credited() -> None:
     async with tried() as one:
         await one.next()
@@ -246,6 +291,30 @@ async def test_a_call_ends_with_its_cause(answer: bytes | None, cause: str) -> N
         one.driver.receive(one.link, GREETING)
         await until(lambda: one.engine.events[-1] == Closed("name", cause), "the end")
         assert set(one.driver._links) == {one.link}
+
+
+async def test_frames_for_a_call_that_is_not_open_yet_are_sent_when_it_is() -> None:
+    is_open, ends = trio.Event(), list[trio.SocketStream]()
+
+    @asynccontextmanager
+    async def called(_: str) -> AsyncIterator[Any]:
+        await is_open.wait()
+        ours, theirs = stream_pair()
+        ends.append(theirs)
+        yield ours
+
+    async with tried() as one:
+        one.driver.called = called
+        wants = [encode(OURS, 0, Want(bytes([each]) * 32, 9, 0)) for each in range(EARLY_MAX)]
+        transmits = [Transmit("name", Lane.BLOB, each) for each in wants]
+        one.engine.actions = [CallDirect("name", 2, CHECK), *transmits]
+        one.driver.receive(one.link, GREETING)
+        assert one.counters.dropped["order_lane_full"] == 1  # the last has no room
+        is_open.set()
+        await until(lambda: ends, "the call")
+        frames = Frames(ends[0])
+        came = [await frames.next(1 << 16) for _ in range(1 + EARLY_MAX)]
+        assert came == [encode_credit(Credit(OURS, 0, Lane.CONTROL, 0)), CHECK, *wants[:-1]]
 
 
 async def test_a_call_that_the_engine_ends_tells_nothing_more() -> None:

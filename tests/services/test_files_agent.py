@@ -74,7 +74,7 @@ def pushed(
     top: Path, blobs: Blobs, user: str = ME, payload: bytes | None = None, run: Any = act, **options: Any
 ) -> Pushed:
     node = World().node(1)
-    node.blobs = blobs  # type: ignore[attr-defined]
+    node.held_blobs = blobs  # type: ignore[attr-defined]
     (top / "agent").mkdir(exist_ok=True)
     with fake_daemon(node) as socket:
         data = trio.run(run, payload or encode(Push(blobs.blob, 7, **options)), context(top / "agent", socket, user))

@@ -11,6 +11,7 @@ from typing import Any
 
 from netlab.attack.insider import NAMES as NAMES_OF_LIES
 from netlab.attack.insider import PLACES
+from netlab.experiments.agent_faults import NAMES as NAMES_OF_FAULTS
 from netlab.experiments.discovery import MODES
 from netlab.mappings.experiment import PARTS, SITES
 from netlab.peers.experiment import SYSTEMS
@@ -160,6 +161,12 @@ def _add_evaluations(tests: Commands[Parser]) -> None:
     _add_several(test, "--lies", NAMES_OF_LIES, "LIE,...")
     _add_seconds(test, "--seconds", 300.0, "how long the siege lasts, all lies together")
     test.set_defaults(repeat=1)
+    wrong = "orders with effects while some agents cannot act, or the order is wrong"
+    test = _test(tests, "agents", wrong, "300", "--events")
+    test.add_argument("--fanout", type=_positive, default=2, metavar="P")
+    test.add_argument("--at-once", type=_positive, default=75, metavar="N", help="agents that get an order together")
+    _add_several(test, "--faults", NAMES_OF_FAULTS, "FAULT,...")
+    test.set_defaults(repeat=3)
     test = _test(tests, "prometheus", "the real one finds all nodes, and raises an alert when one dies", "100")
     test.add_argument("--fanout", type=_positive, default=8, metavar="P")
     times = _number(lambda n: 1 <= n <= 100, "is not from 1 to 100")

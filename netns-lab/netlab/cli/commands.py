@@ -49,6 +49,7 @@ EXPERIMENTS = {
     "prometheus": "peers.prometheus",
     "siege": "attack.experiment",
     "insider": "attack.insider",
+    "agents": "experiments.agent_faults",
 }
 """Module of `stabilise` and of each word of `evaluate`, with `Plan`, `table` and `is_whole`."""
 

@@ -33,6 +33,7 @@ from netlab.common.measure import memory_available_bytes
 from netlab.eventlog.events import append_event
 from netlab.processes import releases
 from netlab.processes.agents import LISTEN_FD, Agent, Agents, pass_socket
+from netlab.processes.clocks import WallClock
 from netlab.processes.options import Options, config_text
 from netlab.processes.rundir import RunDirectory
 from subord.services import NAMES
@@ -78,9 +79,12 @@ class Zygote:
         self._selector = selectors.DefaultSelector()
         self._agents = Agents(directory, self._selector, self._become_agent)
         self._wakeup, self._waker = socket.socketpair()
+        self._clock = WallClock()
 
         if tree is not None:
             releases.enter(tree)
+        if options.agents:
+            self._clock.install()
         if not options.execute:
             self._main = _load(options.daemon, options.services)
             if options.agents:
@@ -224,6 +228,7 @@ class Zygote:
         _reset_signals()
         os.setsid()
         os.chdir(files)
+        self._clock.read(files)
         return files
 
     def _become_agent(self, agent: Agent) -> NoReturn:

@@ -16,6 +16,7 @@ from netlab.errors import LabError
 from netlab.lab import Lab
 from netlab.scenarios.assertions import Shortfall, Wait
 from netlab.scenarios.node_state import NodeState, Positions
+from netlab.scenarios.report import Answers
 from netlab.topology.addresses import position_of
 from subord.sim.scenario.ordering import Answered, Heard, Order, complaint
 
@@ -58,8 +59,8 @@ class GivenOrders:
         found = self._lab.document(issuer, f"/v1/ping?budget={left_s:g}", left_s + GRACE_S)
         return {**found, "took_s": time.monotonic() - began}
 
-    def judge(self, step: Answered, allowed: Collection[int], wait: Wait) -> str:
-        """Wait for all answers; returns what was seen, in words. Raises Shortfall, LabError."""
+    def judge(self, step: Answered, allowed: Collection[int], wait: Wait) -> Answers:
+        """Wait for all answers. Raises Shortfall."""
         given, self._given = self._given, []
         wait(time.monotonic() + step.within_s + GRACE_S, lambda: all(each.answer.done() for each in given))
         took_s, causes = [0.0], dict[str, int]()
@@ -74,15 +75,11 @@ class GivenOrders:
             took_s.append(heard.took_s)
             for cause in heard.missing.values():
                 causes[cause] = causes.get(cause, 0) + 1
-        missing = ", ".join(f"{number} {cause}" for cause, number in sorted(causes.items()))
         void = len(given) - len(took_s) + 1
-        return (
-            f"{len(took_s) - 1} orders answered within {max(took_s):.2f} s"
-            f"{f', {void} void' if void else ''}; missing in all of them together: {missing or 'none'}"
-        )
+        return Answers(orders=len(took_s) - 1, took_s_max=max(took_s), void=void, missing=causes)
 
     def _heard(self, given: Given) -> Heard | None:
-        """The answer to one order; None: the node that gave it has ended. Raises Shortfall, LabError."""
+        """The answer to one order; None: the node that gave it has ended. Raises Shortfall."""
         is_running = given.issuer in self._state.running
         if not given.answer.done():
             if not is_running:
@@ -90,9 +87,9 @@ class GivenOrders:
             raise Shortfall(f"{given.issuer} has no answer yet")
         try:
             found = given.answer.result()
-        except LabError:
+        except LabError as reason:
             if is_running and given.issuer in given.running:
-                raise
+                raise Shortfall(f"an order has no answer: {reason}") from None
             return None
         missing = {
             position_of(address, self._network): str(each["cause"])

@@ -21,7 +21,7 @@ from netlab.scenarios.assertions import Assertions, Shortfall
 from netlab.scenarios.faults import FaultInjector
 from netlab.scenarios.node_state import NodeState
 from netlab.scenarios.orders import GivenOrders
-from netlab.scenarios.report import PlayedStep, Result, Seen
+from netlab.scenarios.report import Answers, PlayedStep, Result, Seen
 from subord.sim.scenario import definition
 from subord.sim.scenario.definition import Scenario, Step, Way
 
@@ -114,12 +114,12 @@ class Player:
                 return False
             time.sleep(min(READ_INTERVAL_S, until - now, max(0.0, next_s or READ_INTERVAL_S)))
 
-    def _do(self, step: Step) -> Seen | None:
+    def _do(self, step: Step) -> Seen | Answers | None:
         name = step.__struct_config__.tag
         if isinstance(step, ON_NODES):
             getattr(self._faults, str(name))(self._named(step.nodes))
             return None
-        do: Callable[[Step], Seen | None] = getattr(self, f"_do_{name}")
+        do: Callable[[Step], Seen | Answers | None] = getattr(self, f"_do_{name}")
         return do(step)
 
     def _do_start(self, step: definition.Start) -> None:
@@ -219,9 +219,9 @@ class Player:
     def _do_order(self, step: definition.Order) -> None:
         self._orders.give(step, self._named(step.nodes))
 
-    def _do_answered(self, step: definition.Answered) -> None:
+    def _do_answered(self, step: definition.Answered) -> Answers:
         allowed = () if step.missing is None else self._named(step.missing)
-        self._say(f"          {self._orders.judge(step, allowed, self._wait)}")
+        return self._orders.judge(step, allowed, self._wait)
 
     def _do_expect(self, step: definition.Expect) -> Seen:
         moved = None if step.moved is None else self._named(step.moved)

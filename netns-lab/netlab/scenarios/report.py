@@ -38,11 +38,28 @@ class Seen(msgspec.Struct, kw_only=True):
         return f"{whole}, {self.moves} moves{moved}{attached}{verdict}"
 
 
+class Answers(msgspec.Struct, kw_only=True):
+    """Of all orders of one step `answered`."""
+
+    orders: int
+    took_s_max: float
+    void: int  # their nodes have ended
+    missing: dict[str, int]  # cause -> nodes, of all orders together
+    faults: list[str] = []  # as of Seen; what is wrong with an answer ends the scenario at once
+
+    def in_words(self) -> str:
+        missing = ", ".join(f"{number} {cause}" for cause, number in sorted(self.missing.items()))
+        return (
+            f"{self.orders} orders answered within {self.took_s_max:.2f} s"
+            f"{f', {self.void} void' if self.void else ''}; missing in all of them together: {missing or 'none'}"
+        )
+
+
 class PlayedStep(msgspec.Struct, kw_only=True, omit_defaults=True):
     number: int
     at_s: float  # since the beginning
     step: Step
-    seen: Seen | None = None  # of an expectation
+    seen: Seen | Answers | None = None  # of `expect` and `answered`
 
 
 class Result(msgspec.Struct, kw_only=True):
@@ -57,7 +74,7 @@ class Result(msgspec.Struct, kw_only=True):
     babbled: int = 0  # datagrams of bad input
 
     def row(self) -> dict[str, Any]:
-        seen = [each.seen for each in self.steps if each.seen is not None]
+        seen = [each.seen for each in self.steps if isinstance(each.seen, Seen)]
         attached_s = sorted(time for each in seen for time in each.attached_s)
         wholes = [each.whole_s for each in seen if each.whole_s is not None]
         return {

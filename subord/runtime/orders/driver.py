@@ -63,10 +63,10 @@ from subord.core.view import Position
 from subord.runtime.counters import Counters
 from subord.runtime.frames import Frames, Sender, Stream
 from subord.runtime.orders.agent import Agent
+from subord.runtime.orders.call import Call
 from subord.runtime.orders.link import OrderLink, is_credit, is_of_orders
 
 logger = logging.getLogger("subord")
-HANG_UP_S_MAX: Final = 1.0
 CALLS_OF_ONE_MAX: Final = 16
 """Streams of their own that one peer has open to this node."""
 Reading = Callable[[bytes], Awaitable[bytes]]
@@ -129,7 +129,7 @@ class OrderDriver:
         self.engine = Engine(self._tree, offered, parts=(self.reports, *carried), now=trio.current_time())
         self._timer = trio.CancelScope(deadline=inf)
         self._links: dict[Link, OrderLink] = {}
-        self._calls: dict[Link, trio.CancelScope] = {}
+        self._calls: dict[Link, Call] = {}
         self._waiting: dict[Tag, _Waiting] = {}
         self._nursery: trio.Nursery | None = None
         self._part_actions: dict[type[PartAction], Callable[[Any], None]] = {}
@@ -171,8 +171,7 @@ class OrderDriver:
     def _carry_out(self, action: Action) -> None:
         match action:
             case Transmit():
-                link = self._links.get(action.link)
-                if link is not None and not link.offer(action.lane, action.data):
+                if not self._transmit(action):
                     self._counters.dropped["order_lane_full"] += 1
             case CallDirect():
                 self._begin_call(action)
@@ -195,29 +194,30 @@ class OrderDriver:
             case _:
                 assert_never(action)
 
+    def _transmit(self, action: Transmit) -> bool:
+        """False: there is no room. What is for a link that has ended is dropped: the engine is told of the end."""
+        link, call = self._links.get(action.link), self._calls.get(action.link)
+        if link is not None:
+            return link.offer(action.lane, action.data)
+        return call is None or call.take(action.data)
+
     def _begin_call(self, action: CallDirect) -> None:
         """A position comes of what other nodes say, so it may be outside the network."""
-        scope = self._calls[action.link] = trio.CancelScope()
+        call = self._calls[action.link] = Call(action.data)
         if 0 < action.peer <= self._node.context.settings.network.size:
-            self._start(self._call, action, scope)
+            self._start(self._call, action, call)
         else:
-            self._start(self._fail_call, action, scope)
+            self._start(self._fail_call, action, call)
 
     def _hang_up(self, name: Link) -> None:
         """The call ends when what waits on its link is sent."""
-        scope = self._calls.pop(name, None)
-        if scope is None:
-            return
-        link = self._links.get(name)
-        if link is None:
-            scope.cancel()
-        else:
-            scope.deadline = trio.current_time() + HANG_UP_S_MAX
-            link.finish()
+        call = self._calls.pop(name, None)
+        if call is not None:
+            call.hang_up(self._links.get(name))
 
-    async def _fail_call(self, action: CallDirect, scope: trio.CancelScope) -> None:
+    async def _fail_call(self, action: CallDirect, call: Call) -> None:
         await trio.lowlevel.checkpoint()
-        if not scope.cancel_called and self._calls.pop(action.link, None) is not None:
+        if not call.scope.cancel_called and self._calls.pop(action.link, None) is not None:
             self.end(action.link, SILENT)
 
     def _start(self, task: Callable[..., object], *words: object) -> None:
@@ -410,17 +410,17 @@ class OrderDriver:
                     break
         return b""
 
-    async def _call(self, action: CallDirect, scope: trio.CancelScope) -> None:
+    async def _call(self, action: CallDirect, call: Call) -> None:
         """Ask a node over a stream of its own, until the node ends it, or the engine, maybe before this starts."""
         cause = SILENT
-        with scope, suppress(trio.BrokenResourceError, trio.ClosedResourceError):
+        with call.scope, suppress(trio.BrokenResourceError, trio.ClosedResourceError):
             async with self.called(self._address(action.peer)) as stream:
                 if stream is not None:
-                    cause = await self._ask(action, stream)
+                    cause = await self._ask(action, call, stream)
         if self._calls.pop(action.link, None) is not None:  # else the engine has ended it
             self.end(action.link, cause)
 
-    async def _ask(self, action: CallDirect, stream: Stream) -> str:
+    async def _ask(self, action: CallDirect, call: Call, stream: Stream) -> str:
         """The cause for the engine, when the stream ends."""
         link = OrderLink(
             Sender(stream, self._address(action.peer)),
@@ -430,7 +430,7 @@ class OrderDriver:
             name=action.link,
         )
         self._links[link.name] = link
-        link.offer(lane_of(action.data), action.data)
+        call.opened(link)
         other = b""
         try:
             async with trio.open_nursery() as nursery:

@@ -1,11 +1,11 @@
-"""Services for tests, which the product does not ship: `register` adds them to the registry of this process."""
+"""The services of the lab, which the product does not ship: `register` adds them to the registry of this process."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
 
-FOLDER = Path(__file__).parent
+FOLDER = Path(__file__).resolve().parents[2] / "netns-lab" / "services"
 NAMES = ("touch", "linger")
 
 

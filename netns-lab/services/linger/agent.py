@@ -13,7 +13,7 @@ from subord.services.acting import Context
 LEASED: Final = True
 
 
-async def act(payload: bytes, context: Context) -> bytes:
+async def act(payload: bytes, context: Context) -> bytes:  # noqa: ARG001 - part of the contract
     wanted = json.loads(payload)
     _append(wanted["file"], "began\n")
     try:
