@@ -63,6 +63,7 @@ PAGES = (
     "docs/trouble.md",
     "docs/node-sets.md",
     "docs/exec.md",
+    "docs/files.md",
     "docs/json.md",
     "docs/page.md",
     "docs/first-cluster.md",

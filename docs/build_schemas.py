@@ -14,12 +14,14 @@ from typing import Any, Literal
 import msgspec
 
 from subord import SCHEMA_VERSION
-from subord.api.models import coverage, document, fields, members, operators, orders, orders_under_way
+from subord.api.models import blobs, coverage, document, fields, members, operators, orders, orders_under_way
 from subord.cli import position, speedup
 from subord.config.load import dotted, load
 from subord.services import live
 from subord.services.exec import core as exec_core
 from subord.services.exec import managing, showing
+from subord.services.files import core as files_core
+from subord.services.files import pushing
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 Schema = dict[str, Any]
@@ -148,6 +150,19 @@ class ExecLine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     document: exec_core.ExecDocument | msgspec.UnsetType = msgspec.UNSET
 
 
+class Pushed(files_core.FilesDocument, frozen=True, kw_only=True):
+    """The answer to `subord files push`. `nodes`: by what came of it."""
+
+    nodes: tuple[pushing.NodesDocument, ...]
+
+
+class FilesLine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A line of the answer: either new results, msgpack in Base64, with their nodes; or the document, in the last."""
+
+    results: tuple[live.LiveResult, ...] | msgspec.UnsetType = msgspec.UNSET
+    document: files_core.FilesDocument | msgspec.UnsetType = msgspec.UNSET
+
+
 class Waited(document.Document, frozen=True, kw_only=True):
     """`missing`: why the state is not reached; null: it is."""
 
@@ -192,6 +207,7 @@ COMMANDS: dict[str, tuple[Any, str]] = {
     "members": (members.MembersDocument, "/v1/members"),
     "ping": (Pinged, ""),
     "exec": (Executed, ""),
+    "files push": (Pushed, ""),
     "errors": (fields.ErrorsDocument, "/v1/errors"),
     "events": (EventLine, ""),
     "why": (fields.WhyDocument, "/v1/why"),
@@ -228,6 +244,10 @@ OTHERS: dict[str, tuple[Any, str]] = {
     "exec-node": (showing.NodeLine, "subord exec --json: each node"),
     "exec-running": (managing.RunningLine, "subord exec --list --json: each command"),
     "exec-asked": (ExecLine, "POST /v1/exec"),
+    "files-asked": (FilesLine, "POST /v1/files"),
+    "blobs-chunk": (blobs.ChunkDocument, "POST /v1/blobs/chunk"),
+    "blobs": (blobs.BlobDocument, "POST /v1/blobs"),
+    "blobs-fetch": (blobs.FetchedDocument, "POST /v1/blobs/fetch"),
     "statements": (orders.StatementsDocument, "/v1/statements"),
     "orders-prepared": (orders.PreparedDocument, "/v1/orders/prepare"),
     "orders": (orders.JudgedDocument, "POST /v1/orders"),

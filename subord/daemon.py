@@ -23,8 +23,7 @@ import trio
 
 from subord import __version__
 from subord.api.handlers import peer_answers
-from subord.api.handlers.control import control_app, control_changes
-from subord.api.handlers.records import record_handlers
+from subord.api.handlers.control import control_app
 from subord.api.handlers.web import web_app
 from subord.api.http import server
 from subord.api.http.host_check import host_check
@@ -82,7 +81,7 @@ from subord.sealing.incarnation import next_life
 from subord.sealing.keys import Keyring, KeyringError
 from subord.sealing.sealer import Sealer
 from subord.services.driving import carriage_of
-from subord.services.serving import service_app, signed_handlers
+from subord.services.serving import changes_of, service_app, signed_handlers
 
 logger = logging.getLogger("subord")
 
@@ -195,7 +194,7 @@ class Daemon:
         self.tracker = self._make_tracker(node, memory)
         self.counters.tables = lambda: self._sizes(sealer)
         carriage = carriage_of(self, node, self.config)
-        self.orders, self.ledger, self.blobs = carriage
+        self.orders, self.ledger, self.blobs, self.held_blobs = carriage
         self._streams = self._make_streams(self._driver, sealer)
         self._seeds = SeedList(
             self.settings.network,
@@ -290,9 +289,9 @@ class Daemon:
 
     def _serve(self, nursery: trio.Nursery) -> None:
         """Serve the API on the control socket and on the web address."""
-        control = {**control_app(self), **(services := service_app(self))}
-        orders = {**signed_handlers(self), **record_handlers(self)}
-        serve_control = partial(server.serve, changes=control_changes(self), orders=orders, awaited=services)
+        services = service_app(self)
+        control, orders = {**control_app(self), **services}, signed_handlers(self)
+        serve_control = partial(server.serve, changes=changes_of(self), orders=orders, awaited=services)
         nursery.start_soon(serve_control, control, self._control_listener)
         if self._web_listener is not None:
             is_our_host = host_check(self, self.config.node.web_names)

@@ -38,7 +38,7 @@ from subord.runtime.net.interfaces import InterfaceError, choose
 from subord.runtime.security import operators_file
 from subord.runtime.security.operators import Operators
 from subord.runtime.starting import CONFIGURATION, TRY_AGAIN, StartError
-from subord.services.acting import act_of, has_effects
+from subord.services.acting import act_of, has_effects, recover_all
 
 logger = logging.getLogger("subord")
 
@@ -109,6 +109,7 @@ def parser() -> argparse.ArgumentParser:
 
 async def _run(config: Config, listener: socket.socket, log: Log, idle_s: float) -> None:
     server = _server(config, idle_s, log)
+    await trio.to_thread.run_sync(recover_all, config.agent.state_directory)
     with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(log.report_due_forever)
@@ -139,7 +140,8 @@ def _server(config: Config, idle_s: float, log: Log) -> Server:
         offers=has_effects,
     )
     users = _users(config.agent.daemon_user)
-    return Server(judge, Journal(directory), act_of, users, idle_s, node=chosen.address)
+    control = config.node.control_socket
+    return Server(judge, Journal(directory), act_of, users, idle_s, node=chosen.address, socket=control)
 
 
 def _users(daemon_user: str) -> frozenset[int]:

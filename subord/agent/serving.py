@@ -101,9 +101,10 @@ class Server:
         idle_s: float,
         *,
         node: str = "",
+        socket: str = "",
     ) -> None:
         """`users`: uids that may give orders. `idle_s`: `run` ends after so long without work; inf: it does not.
-        `node`: the address of this node."""
+        `node`: the address of this node. `socket`: the control socket of the daemon."""
         self.refused: Counter[str] = Counter()
         """Orders by cause, since the start."""
         self._judge = judge
@@ -112,6 +113,7 @@ class Server:
         self._users = users
         self._idle_s = idle_s
         self._node = node
+        self._socket = socket
         self._disk = trio.Lock()
         self._running: dict[Tag, _Running] = {}
         self._connections = 0
@@ -257,7 +259,13 @@ class Server:
         logger.info(words, _fields(order, judged))
         left_s = min(judged.run_ms, judged.expires_ms - self._judge.now_ms) / 1000
         context = Context(
-            judged.user, judged.principal, order.tag, max(0.0, left_s), self._node, self._journal.directory
+            judged.user,
+            judged.principal,
+            order.tag,
+            max(0.0, left_s),
+            self._node,
+            self._journal.directory,
+            self._socket,
         )
         outcome = await self._acted(running, order, context)
         try:

@@ -18,6 +18,7 @@ from subord.core.carriage.reports.records import Record
 from subord.core.carriage.reports.reports import Fold
 from subord.core.settings import Settings
 from subord.core.view import Position, RosterView, Snapshot, Why
+from subord.runtime.blobs.holds import BlobHolds
 from subord.runtime.counters import Counters
 from subord.runtime.jobs.meter import PerformanceMeter
 from subord.runtime.log.logger import Log
@@ -171,6 +172,10 @@ class NodeApi(Protocol):
     @property
     def blobs(self) -> Blobs:
         """Files for services, named by their hash."""
+
+    @property
+    def held_blobs(self) -> BlobHolds:
+        """Bytes that processes of this host give and take."""
 
     @property
     def tracker(self) -> Tracker:

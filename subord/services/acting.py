@@ -13,6 +13,7 @@ Without LEASED it goes on, whether an issuer waits or not.
 from __future__ import annotations
 
 import importlib.util
+import os
 from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
@@ -21,7 +22,8 @@ from subord import services
 
 class Context(NamedTuple):
     """`user`: as which the service must act, as the operator has signed and the policy allows. `left_s`: the time
-    that is left. `node`: the address of this node. `directory`: where the agent keeps its files."""
+    that is left. `node`: the address of this node. `directory`: where the agent keeps its files. `socket`: that of
+    the daemon."""
 
     user: str
     principal: str
@@ -29,6 +31,7 @@ class Context(NamedTuple):
     left_s: float
     node: str = ""
     directory: str = "."
+    socket: str = ""
 
 
 Act = Callable[[bytes, Context], Awaitable[bytes]]
@@ -48,3 +51,17 @@ def act_of(name: str) -> Act:
     """The function of a service with effects; imports its module."""
     found: Act = importlib.import_module(f"subord.services.{name}.agent").act
     return found
+
+
+def recover_all(directory: str) -> None:
+    """Have each service undo or finish what an earlier process of the agent has left: those that have a folder of
+    their name in `directory` that is not empty, and a function `recover`. It blocks."""
+    for name in services.NAMES:
+        try:
+            is_left = bool(os.listdir(os.path.join(directory, name)))
+        except OSError:
+            is_left = False
+        if is_left and has_effects(name):
+            recover = getattr(importlib.import_module(f"subord.services.{name}.agent"), "recover", None)
+            if recover is not None:
+                recover(directory)

@@ -15,6 +15,7 @@ from subord.config.schema import Config
 from subord.core.carriage.documents import REVOKED
 from subord.core.identity import receipts
 from subord.core.node import Node
+from subord.runtime.blobs.holds import BlobHolds
 from subord.runtime.blobs.keeper import BlobKeeper
 from subord.runtime.ledger.keeper import LedgerKeeper
 from subord.runtime.orders.agent import Agent
@@ -28,6 +29,7 @@ class Carriage(NamedTuple):
     orders: OrderDriver
     ledger: LedgerKeeper
     blobs: BlobKeeper
+    holds: BlobHolds
 
     def start(self, api: NodeApi, nursery: trio.Nursery) -> None:
         """Run all of it, and publish the reports of the services."""
@@ -45,4 +47,4 @@ def carriage_of(api: NodeApi, node: Node, config: Config) -> Carriage:
     read, act = readings(api), effects()
     orders = OrderDriver(node, api.counters, read, membership, (ledger, blobs), agent=agent, effects=act)
     orders.receipt = partial(receipts.signed, api.identity.signer, api.gate.cluster, node.context.position)
-    return Carriage(orders, ledger, blobs)
+    return Carriage(orders, ledger, blobs, BlobHolds(blobs, node.context.position))

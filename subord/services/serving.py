@@ -15,8 +15,9 @@ from typing import Annotated, Any, TypeVar
 import msgspec
 import trio
 
-from subord.api.handlers.control import BUDGET_S_MAX, budget_s
+from subord.api.handlers.control import BUDGET_S_MAX, budget_s, control_changes
 from subord.api.handlers.orders import order_handlers
+from subord.api.handlers.records import record_handlers
 from subord.api.http.server import App, Call, EventStream, Orders, Query, Response, document, failure
 from subord.api.models.coverage import CoverageDocument
 from subord.api.models.document import Document
@@ -27,6 +28,7 @@ from subord.core.carriage.engine.ranges import Ranges
 from subord.runtime.orders.driver import Reading
 from subord.services import NAMES, live
 from subord.services.acting import has_effects
+from subord.services.blob_paths import blob_changes, blob_handlers
 from subord.services.contract import Publishing, ReportService, Service
 from subord.services.folds import fold_reading, publish_forever, root_of, with_fold
 
@@ -104,7 +106,17 @@ async def _cluster(node: NodeApi, _: Query) -> Response:
 def signed_handlers(node: NodeApi) -> Orders:
     """The paths of all that operators sign, for every client of the control socket: the signature is the authority.
     Orders of services with effects are judged by each agent."""
-    return {**order_handlers(node), **{f"/v1/{name}": partial(_give, node, name) for name in effects()}}
+    return {
+        **order_handlers(node),
+        **record_handlers(node),
+        **blob_handlers(node),
+        **{f"/v1/{name}": partial(_give, node, name) for name in effects()},
+    }
+
+
+def changes_of(node: NodeApi) -> App:
+    """The paths that change something, for root and the daemon's own user."""
+    return {**control_changes(node), **blob_changes(node)}
 
 
 async def _read(node: NodeApi, name: str, query: Query) -> Response:

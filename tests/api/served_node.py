@@ -11,11 +11,11 @@ from tempfile import TemporaryDirectory
 
 import trio
 
-from subord.api.handlers.control import control_app, control_changes
+from subord.api.handlers.control import control_app
 from subord.api.handlers.orders import order_handlers
 from subord.api.http.server import Handler, Orders, Query, Response, serve
 from subord.api.http.sockets import bind_unix
-from subord.services.serving import service_app
+from subord.services.serving import changes_of, service_app
 from tests.api.fake_node_api import FakeNode
 
 
@@ -35,7 +35,7 @@ def fake_daemon(
             tokens.append(trio.lowlevel.current_trio_token())
             async with trio.open_nursery() as nursery:
                 app = {**control_app(node), **service_app(node)}
-                changes = {**control_changes(node)}
+                changes = {**changes_of(node)}
                 for target, handler in (handlers or {}).items():
                     (changes if target in changes else app)[target] = handler
                 nursery.start_soon(

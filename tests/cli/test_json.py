@@ -183,8 +183,8 @@ def test_what_does_not_fit_is_found(name: str, document: dict[str, object]) -> N
 def test_every_command_with_json_has_a_schema() -> None:
     with_json = set(_with_json(cli.parser(), ()))
     of_operators = {each for each in with_json if each.startswith("operator ")}  # test_operators_cli.py
-    of_exec = {"exec"}  # test_exec_command.py
-    assert with_json == {*ASKED, *CHANGING, *ALONE, *of_operators, *of_exec, "simulate"}
+    of_agents = {"exec", "files push"}  # test_exec_command.py, test_files_command.py
+    assert with_json == {*ASKED, *CHANGING, *ALONE, *of_operators, *of_agents, "simulate"}
     assert with_json <= {file.stem.replace("-", " ").replace("log level", "log-level") for file in SCHEMAS.iterdir()}
 
 

@@ -24,15 +24,17 @@ from subord.services import NAMES, WORDS
 from subord.services.acting import has_effects
 from subord.services.contract import Service
 from subord.services.exec.outcome import Ended, encode
+from subord.services.files.outcome import Pushed
+from subord.services.files.outcome import encode as encode_pushed
 from subord.services.serving import effects, publishings, readings, service, service_app, signed_handlers
 from tests.api.fake_node_api import World
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 
-ACTIONS = {"key": "list"}
+ACTIONS = {"key": "list", "files": "push"}
 """The action that asks, of commands with several."""
 
-RESULTS = {"exec": encode(Ended("exited", 3))}
+RESULTS = {"exec": encode(Ended("exited", 3)), "files": encode_pushed(Pushed("changed", 1))}
 """Of services with effects, whose results are those of agents."""
 
 each_service = pytest.mark.parametrize("name", NAMES)

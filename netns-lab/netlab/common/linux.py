@@ -23,6 +23,7 @@ _PR_SET_PDEATHSIG = 1
 _PR_SET_NAME = 15
 _PR_SET_CHILD_SUBREAPER = 36
 _MS_REC = 0x4000
+_MS_BIND = 1 << 12
 _MS_PRIVATE = 1 << 18
 _LEADER_FIELD, _STARTED_FIELD = 1, 19  # of /proc/PID/stat, counted behind the command's closing bracket
 
@@ -57,6 +58,13 @@ def enter_private(*, rootless: bool) -> None:
         Path("/proc/self/gid_map").write_text(f"0 {gid} 1")
     # Mounts of the lab stay in the lab.
     _check(_libc.mount(b"none", b"/", None, ctypes.c_ulong(_MS_REC | _MS_PRIVATE), None), "mount")
+
+
+def own_folder(path: Path, place: str) -> None:
+    """Show the directory at `path` at `place`, to this process and those that it starts."""
+    path.mkdir(exist_ok=True)
+    unshare(CLONE_NEWNS)
+    _check(_libc.mount(os.fsencode(path), place.encode(), None, ctypes.c_ulong(_MS_BIND), None), "mount")
 
 
 def die_with(starter: int, number: signal.Signals) -> None:

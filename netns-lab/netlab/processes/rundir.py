@@ -11,7 +11,8 @@ killed; the next lab removes it.
     BASE/NAME/events          event log of all nodes, JSON lines
     BASE/NAME/lab.log         complaints of keeper, controller and zygote
     BASE/NAME/policy.toml     what the operator may do, for agents
-    BASE/NAME/nodes/POSITION/ config.toml, control.sock, log, state/; of agents agent.sock, agent.log, agent/
+    BASE/NAME/nodes/POSITION/ config.toml, control.sock, log, state/; of agents agent.sock, agent.log, agent/,
+                              and srv/, which they have as /srv
 """
 
 from __future__ import annotations

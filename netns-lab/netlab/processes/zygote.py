@@ -45,6 +45,7 @@ Main = Callable[[list[str]], int | None]
 
 PORTION_MIB = 8  # private memory of a daemon and its page tables
 MEMORY_SHARE_MAX = 0.5
+OWN_FOLDER = "/srv"  # of each agent, so that orders that write files do not meet
 PASSES = 4  # hello, hello and certificate, certificate, done
 PRELOADED = (
     *("subord.daemon", "subord.cli", "subord.cli.run"),
@@ -238,6 +239,8 @@ class Zygote:
         files = self._enter(os.getppid(), agent.namespace, agent.position, "agent.log")
         pass_socket(agent.listener)
         linux.close_all_but(keep=(0, 1, 2, LISTEN_FD))
+        if os.path.isdir(OWN_FOLDER):
+            linux.own_folder(files / "srv", OWN_FOLDER)
         linux.set_name(f"agent-{agent.position}")
         gc.enable()
         main: Main = importlib.import_module("subord.agent.main").main

@@ -22,6 +22,7 @@ import msgspec
 import trio
 
 from subord.api.http.host_check import FOREIGN_HOST
+from subord.core.carriage.blobs.bounds import CHUNK_BYTES_MAX
 from subord.runtime import late
 
 if TYPE_CHECKING:
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 HEADER_BYTES_MAX = 8192
 BODY_BYTES_MAX = 65_536
 """Of a POST for `orders`."""
+BLOB_PATHS = "/v1/blobs"
+"""How paths begin that take a chunk of a blob, or the list of its chunks."""
 REQUEST_S_MAX = 5.0
 """From the accepted connection to the complete request."""
 ANSWER_S_MAX = 10.0
@@ -179,8 +182,13 @@ async def _made(answer: Awaitable[Response | EventStream], path: str) -> Respons
         return failure(500, "this is a bug in subord; see the log of the daemon")
 
 
-def _too_large() -> Response:
-    return failure(413, f"a body of more than {BODY_BYTES_MAX} bytes is not served here: nothing was changed")
+def _body_bytes_max(request: h11.Request | None) -> int:
+    is_of_blobs = request is not None and request.target.startswith(BLOB_PATHS.encode())
+    return CHUNK_BYTES_MAX if is_of_blobs else BODY_BYTES_MAX
+
+
+def _too_large(most: int) -> Response:
+    return failure(413, f"a body of more than {most} bytes is not served here: nothing was changed")
 
 
 def _announces_body(request: h11.Request) -> bool:
@@ -225,6 +233,10 @@ class _Exchange:
         self._request: h11.Request | None = None
         self._body = bytearray()
 
+    @property
+    def _read_bytes(self) -> int:
+        return READ_BYTES if self._request is None else BODY_BYTES_MAX
+
     async def run(self, handlers: _Handlers) -> None:
         asked: h11.Request | Response | None = None
         has_turn = False
@@ -260,15 +272,15 @@ class _Exchange:
             except h11.RemoteProtocolError as error:
                 return failure(error.error_status_hint, "this is not a valid HTTP request")
             if event is h11.NEED_DATA:
-                self._connection.receive_data(bytes(await self._stream.receive_some(READ_BYTES)))
+                self._connection.receive_data(bytes(await self._stream.receive_some(self._read_bytes)))
             elif isinstance(event, h11.Request):
                 self._request = event
                 if _announces_body(event) and not _takes_body(event, handlers):
                     return failure(413, "a request with a body is not served here")
             elif isinstance(event, h11.Data):
                 self._body += event.data
-                if len(self._body) > BODY_BYTES_MAX:
-                    return _too_large()
+                if len(self._body) > _body_bytes_max(self._request):
+                    return _too_large(_body_bytes_max(self._request))
             else:
                 return self._request if isinstance(event, h11.EndOfMessage) else None
 

@@ -154,6 +154,13 @@ class BlobKeeper:
     async def put(self, path: Path) -> Name:
         """Keep a file as a blob, until `release`, one for each call. Raises BlobError. The disk may be over
         its bound for a moment, before others give way."""
+        return await self._kept(lambda store: store.put(path, self._bytes_max))
+
+    async def join(self, manifest: bytes) -> Name:
+        """Keep chunks that are here as a blob; otherwise as `put`."""
+        return await self._kept(lambda store: store.join(manifest))
+
+    async def _kept(self, work: Callable[[ChunkStore], Put]) -> Name:
         found, is_done = list[Put | BlobError](), trio.Event()
 
         def then(put: Put | BlobError) -> None:
@@ -167,17 +174,17 @@ class BlobKeeper:
             found.append(put)
             is_done.set()
 
-        self._plan(partial(self._put, path), then)
+        self._plan(partial(self._put, work), then)
         await is_done.wait()
         if isinstance(found[0], BlobError):
             raise found[0]
         return found[0].blob
 
-    def _put(self, path: Path) -> Put | BlobError:
+    def _put(self, work: Callable[[ChunkStore], Put]) -> Put | BlobError:
         """In a thread."""
         try:
             store = self._opened()
-            return BlobError(NO_DIRECTORY) if store is None else store.put(path, self._bytes_max)
+            return BlobError(NO_DIRECTORY) if store is None else work(store)
         except BlobError as error:
             return error
         except OSError as error:
@@ -201,6 +208,38 @@ class BlobKeeper:
         if waiting is not None:
             waiting.reason = action.reason
             waiting.is_over.set()
+
+    async def add(self, chunk: bytes) -> Name:
+        """Keep one chunk, as long as no other needs its room. Raises BlobError."""
+        found, is_done = list[Name | BlobError](), trio.Event()
+
+        def then(name: Name | BlobError) -> None:
+            if not isinstance(name, BlobError):
+                self.feed(Held(((name, len(chunk)),)))
+            found.append(name)
+            is_done.set()
+
+        self._plan(partial(self._added, chunk), then)
+        await is_done.wait()
+        if isinstance(found[0], BlobError):
+            raise found[0]
+        return found[0]
+
+    def _added(self, chunk: bytes) -> Name | BlobError:
+        """In a thread."""
+        name = name_of(chunk)
+        try:
+            store = self._opened()
+            return BlobError(NO_DIRECTORY) if store is None or not store.write(name, chunk) else name
+        except OSError as error:
+            return BlobError(str(error))
+
+    async def chunk(self, name: Name) -> bytes:
+        """A chunk that is here. Raises BlobError."""
+        found = await trio.to_thread.run_sync(self._read, Read(name), abandon_on_cancel=True)
+        if not isinstance(found, ReadEnded) or found.chunk is None:
+            raise BlobError("the chunk is not on this node")
+        return found.chunk
 
     async def copy(self, blob: Name, path: Path) -> None:
         """Write a blob that is here as a file. Raises BlobError."""

@@ -107,6 +107,20 @@ class ChunkStore:
         self._keep(blob, manifest)
         return Put(blob, (*dict.fromkeys(chunks), (blob, len(manifest))))
 
+    def join(self, data: bytes) -> Put:
+        """Make a blob of chunks that are here, by its manifest. Raises BlobError and OSError."""
+        try:
+            manifest = decode(data)
+        except ManifestError as error:
+            raise BlobError(f"this is no manifest: {error}") from None
+        sizes = [(name, manifest.chunk_bytes(index)) for index, name in enumerate(manifest.chunks)]
+        for name, size in sizes:
+            if not self._path(name).exists() or self._path(name).stat().st_size != size:
+                raise BlobError("a chunk is not here any more: the cache of blobs is too small for it")
+        blob = name_of(data)
+        self._keep(blob, data)
+        return Put(blob, (*dict.fromkeys(sizes), (blob, len(data))))
+
     def copy(self, blob: Name, path: Path) -> None:
         """Write a blob as a file, whole or not at all. Raises BlobError and OSError."""
         part = path.with_name(path.name + PART)

@@ -1,0 +1,249 @@
+"""Brings the files of a bundle to their places on this node: all are staged and checked first, then renamed.
+
+Inputs are a bundle, the account that acts, and the environment of commands; output is an outcome. Invariants: before
+all files are staged, whole and checked, nothing is visible; each file is replaced by one rename, so a reader sees the
+old or the new one. When a process ends on the way, the next one undoes what was staged, or finishes what had begun to
+be visible (`recover`), and the command after it runs once at most.
+
+All functions block.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from typing import Final
+
+from subord.services.files import commands, staging
+from subord.services.files.manifest import DIRECTORY, Manifest, shown
+from subord.services.files.outcome import (
+    AFTER_FAILED,
+    CHANGED,
+    CHECK_FAILED,
+    DETAIL_CHARS_MAX,
+    IS_A_DIRECTORY,
+    NOT_A_DIRECTORY,
+    PART,
+    SPECIAL,
+    TRIAL,
+    UNCHANGED,
+    FilesError,
+    Pushed,
+    refused,
+    word_for,
+)
+from subord.services.files.places import Target, remove, status_of
+from subord.services.files.plan import OTHER, Conflict, Plan, differing, plan
+from subord.services.files.records import ACTIVATING, AFTER, STAGING, Adjusted, Record, Records
+from subord.services.files.staging import Owner, Pause
+from subord.services.files.stream import Stream
+
+logger = logging.getLogger("subord")
+LOCK_S: Final = 0.1
+RECOVER_S: Final = 60.0
+"""For the command after a push that an earlier process had begun."""
+_lock = threading.Lock()
+"""One push at a time changes files."""
+
+
+class Delivery:
+    """One push at one node."""
+
+    def __init__(
+        self, records: Records, tag: bytes, own: Owner, environment: Mapping[bytes, bytes], pause: Pause
+    ) -> None:
+        """`own`: the owner of files without another."""
+        self._records = records
+        self._tag = tag
+        self._own = own
+        self._environment = environment
+        self._pause = pause
+
+    def run(self, stream: Stream, *, is_trial: bool = False) -> Pushed:
+        """What came of it."""
+        try:
+            manifest = stream.manifest()
+            with _turn(self._pause), Target(manifest.to) as target:
+                return self._run(manifest, target, stream, is_trial=is_trial)
+        except FilesError as error:
+            return refused(error.how, error.detail)
+        except OSError as error:
+            name = error.filename if isinstance(error.filename, bytes) else b""
+            return refused(word_for(error), f"{shown(name)}: {error.strerror}" if name else str(error.strerror))
+
+    def _run(self, manifest: Manifest, target: Target, stream: Stream, *, is_trial: bool) -> Pushed:
+        owners = {each.path: staging.owner_of(each, self._own) for each in manifest.entries}
+        found = {each.path: staging.found(target, each, owners[each.path], self._pause) for each in manifest.entries}
+        planned = plan(manifest.entries, found, self._tag)
+        if isinstance(planned, Conflict):
+            raise FilesError(_conflict(planned), shown(target.full(planned.path)))
+        if is_trial or planned.is_empty:
+            how = UNCHANGED if planned.is_empty else TRIAL
+            return _pushed(how, planned, differing(planned))
+        record = self._record(manifest, planned, owners)
+        self._records.write(self._tag, record)
+        try:
+            self._stage(manifest, planned, owners, target, stream)
+            self._check(manifest, planned, target)
+            record = _in(record, ACTIVATING)
+            self._records.write(self._tag, record)
+        except BaseException:  # trio.Cancelled, too; raised again
+            _undo(record, target)
+            self._records.drop(self._tag)
+            raise
+        detail = activate(record, target, self._records, self._tag)
+        if detail:
+            raise FilesError(PART, detail)
+        failed = after(record, self._records, self._tag, self._pause)
+        return _pushed(AFTER_FAILED if failed else CHANGED, planned, failed)
+
+    def _record(self, manifest: Manifest, planned: Plan, owners: Mapping[bytes, Owner]) -> Record:
+        adjusted = tuple(Adjusted(each.path, each.mode, *owners[each.path]) for each in planned.adjusted)
+        steps = tuple((each.folder, each.staged, each.final) for each in planned.steps)
+        return Record(STAGING, manifest.to, steps, adjusted, manifest.after, tuple(self._environment.items()))
+
+    def _stage(
+        self,
+        manifest: Manifest,
+        planned: Plan,
+        owners: Mapping[bytes, Owner],
+        target: Target,
+        stream: Stream,
+    ) -> None:
+        made = {each.entry.path: each for each in planned.made}
+        for each in manifest.entries:
+            self._pause()
+            if each.path in made:
+                staging.make(target, made[each.path], owners[each.path], stream, self._pause)
+            else:
+                stream.skip(each.carried_bytes)
+        for one in reversed(planned.made):
+            if one.entry.kind == DIRECTORY:
+                staging.finish(target, one.path, one.entry.mode, owners[one.entry.path])
+        for folder in dict.fromkeys(each.folder for each in planned.steps):
+            os.fsync(target.folder(folder))
+
+    def _check(self, manifest: Manifest, planned: Plan, target: Target) -> None:
+        if not manifest.check:
+            return
+        places = {}
+        if planned.steps:
+            folder, staged, final = planned.steps[0]
+            below = folder + b"/" if folder else b""
+            places = {
+                b"SUBORD_STAGED": target.full(below + staged),
+                b"SUBORD_TARGET": target.full(below + final),
+            }
+        failed = commands.failure(manifest.check, {**self._environment, **places}, self._pause)
+        if failed:
+            raise FilesError(CHECK_FAILED, failed)
+
+
+def activate(record: Record, target: Target, records: Records, tag: bytes, *, is_resumed: bool = False) -> str:
+    """Rename what is staged; "" or why it is not done in full. `is_resumed`: some of it may be done. Raises OSError
+    and FilesError: nothing is visible."""
+    count = 0
+    try:
+        for folder, staged, final in record.steps:
+            place = target.folder(folder)
+            if not is_resumed or status_of(staged, place) is not None:
+                os.rename(staged, final, src_dir_fd=place, dst_dir_fd=place)
+            count += 1
+        for each in record.adjusted:
+            staging.finish(target, each.path, each.mode, Owner(each.uid, each.gid))
+            count += 1
+        for folder in dict.fromkeys(each[0] for each in record.steps):
+            os.fsync(target.folder(folder))
+    except (OSError, FilesError) as error:
+        _undo(record, target)
+        records.drop(tag)
+        if not count:
+            raise
+        return f"{count} of {len(record.steps) + len(record.adjusted)}: {error}"[:DETAIL_CHARS_MAX]
+    return ""
+
+
+def after(record: Record, records: Records, tag: bytes, pause: Pause) -> str:
+    """Run the command that follows; "" or why it failed."""
+    failed = ""
+    if record.after:
+        records.write(tag, _in(record, AFTER))
+        failed = commands.failure(record.after, dict(record.environment), pause)
+    records.drop(tag)
+    return failed
+
+
+def recover(directory: str) -> None:
+    """Undo or finish what an earlier process of the agent has left. Call it before other pushes."""
+    records = Records(directory)
+    for tag, record in list(records.left()):
+        try:
+            said = _recovered(records, tag, record)
+        except (OSError, FilesError) as error:
+            said = f"is given up: {error}"
+            records.drop(tag)
+        logger.warning("the push %s, which an earlier process had begun, %s", tag.hex(), said)
+
+
+def _recovered(records: Records, tag: bytes, record: Record) -> str:
+    if record.state == AFTER:
+        records.drop(tag)
+        return "was done, but perhaps the command after it"
+    with Target(record.to) as target:
+        if record.state == STAGING:
+            _undo(record, target)
+            records.drop(tag)
+            return "is undone"
+        detail = activate(record, target, records, tag, is_resumed=True)
+    if detail:
+        return f"is done in part: {detail}"
+    failed = after(record, records, tag, _limit(RECOVER_S))
+    return f"is done; the command after it failed: {failed}" if failed else "is done"
+
+
+def _limit(seconds: float) -> Pause:
+    until = time.monotonic() + seconds
+
+    def pause() -> None:
+        if time.monotonic() > until:
+            raise FilesError(AFTER_FAILED, f"it has not ended after {seconds:g} s")
+
+    return pause
+
+
+def _undo(record: Record, target: Target) -> None:
+    """Remove what is staged, as far as it can be."""
+    for folder, staged, _ in record.steps:
+        with suppress(OSError, FilesError):
+            remove(staged, target.folder(folder))
+
+
+def _in(record: Record, state: str) -> Record:
+    return Record(state, record.to, record.steps, record.adjusted, record.after, record.environment)
+
+
+def _pushed(how: str, planned: Plan, detail: str = "") -> Pushed:
+    made = len(planned.made) - len(planned.replaced)
+    return Pushed(
+        how, made, len(planned.replaced), len(planned.adjusted), planned.unchanged, detail[:DETAIL_CHARS_MAX]
+    )
+
+
+def _conflict(found: Conflict) -> str:
+    if found.found == OTHER:
+        return SPECIAL
+    return NOT_A_DIRECTORY if found.wanted == DIRECTORY else IS_A_DIRECTORY
+
+
+@contextmanager
+def _turn(pause: Pause) -> Iterator[None]:
+    while not _lock.acquire(timeout=LOCK_S):
+        pause()
+    try:
+        yield
+    finally:
+        _lock.release()

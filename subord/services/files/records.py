@@ -1,0 +1,110 @@
+"""What a push has begun on this node, on the disk of the agent, so that a later process undoes or finishes it.
+
+Input are the steps of a push and how far it is; output is a file for each push, in `files` below the directory of
+the agent. STAGING: staged names may be there, nothing is visible. ACTIVATING: all is staged, and renames have begun.
+AFTER: all is visible, and the command after it may have begun. Invariant: a record is on the disk before what it says
+is done.
+
+All functions block.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Annotated, Final
+
+import msgspec
+
+from subord.core.decoding import UNREADABLE
+
+logger = logging.getLogger("subord")
+
+FOLDER: Final = "files"
+STAGING: Final = "staging"
+ACTIVATING: Final = "activating"
+AFTER: Final = "after"
+RECORD_BYTES_MAX: Final = 64 << 20
+_PART: Final = ".part"
+
+
+class Adjusted(msgspec.Struct, frozen=True, array_like=True):
+    """A directory that is there and gets this mode and owner."""
+
+    path: bytes
+    mode: Annotated[int, msgspec.Meta(ge=0, le=0o7777)]
+    uid: int
+    gid: int
+
+
+class Record(msgspec.Struct, frozen=True, array_like=True):
+    """`steps`: folder, staged name and final name of each rename. `environment`: of the command `after`."""
+
+    state: str
+    to: bytes
+    steps: tuple[tuple[bytes, bytes, bytes], ...]
+    adjusted: tuple[Adjusted, ...]
+    after: str
+    environment: tuple[tuple[bytes, bytes], ...]
+
+
+_decoder = msgspec.msgpack.Decoder(Record)
+_encode = msgspec.msgpack.Encoder().encode
+
+
+class Records:
+    """The records of one agent. Raises OSError."""
+
+    def __init__(self, directory: str) -> None:
+        self._directory = os.path.join(directory, FOLDER)
+
+    def write(self, tag: bytes, record: Record) -> None:
+        """Whole or not at all."""
+        with suppress(FileExistsError):
+            os.mkdir(self._directory, 0o700)
+        path = self._path(tag)
+        descriptor = os.open(
+            path + _PART, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600
+        )
+        with open(descriptor, "wb") as file:
+            file.write(_encode(record))
+            file.flush()
+            os.fsync(descriptor)
+        os.replace(path + _PART, path)
+        self._sync()
+
+    def drop(self, tag: bytes) -> None:
+        """It is over."""
+        with suppress(FileNotFoundError):
+            os.unlink(self._path(tag))
+
+    def left(self) -> Iterator[tuple[bytes, Record]]:
+        """Those of earlier processes. One that cannot be read is logged and left."""
+        try:
+            names = sorted(os.listdir(self._directory))
+        except FileNotFoundError:
+            return
+        for name in names:
+            path = os.path.join(self._directory, name)
+            if name.endswith(_PART):
+                os.unlink(path)
+                continue
+            try:
+                with open(path, "rb") as file:
+                    found = bytes.fromhex(name), _decoder.decode(file.read(RECORD_BYTES_MAX))
+            except (OSError, *UNREADABLE) as error:
+                logger.error("%s cannot be read, and is left: %s", path, error)
+                continue
+            yield found
+
+    def _path(self, tag: bytes) -> str:
+        return os.path.join(self._directory, tag.hex())
+
+    def _sync(self) -> None:
+        directory = os.open(self._directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(directory)
+        finally:
+            os.close(directory)
