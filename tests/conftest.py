@@ -99,8 +99,10 @@ FIRST = (
     "test_stock_debian.py",
     "test_lab_memory.py",
     "test_lab_prometheus.py",
+    "test_order_campaign.py",
     "test_mutations.py",
     "test_campaign.py",
+    "test_scenario.py",
     "test_page_live.py",
     "test_lab_peers.py",
 )

@@ -461,7 +461,7 @@ def test_commands_need_the_lines_for_exec(running: Machine) -> None:
     assert running.asked("pgrep", "-c", "sleep") == "2"
     running.run("systemctl", "stop", agent)
     assert running.run("pgrep", "sleep", check=False).stdout == ""
-    running.run("rm", lines)
+    running.run("rm", "-r", str(Path(lines).parent))
     running.run("systemctl", "daemon-reload")
     running.run("systemctl", "stop", "subord-agent.socket")
 
