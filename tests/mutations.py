@@ -594,22 +594,6 @@ MUTATIONS = (
         services=True,
     ),
     Mutation(
-        "calls-to-new-leaders-stay",
-        "A stream of its own to fetch chunks stays open when its peer has become the leader.",
-        "core/carriage/blobs/blobs.py",
-        "if self._calls.get(peer) is link:  # else a former call to a new leader stays idle",
-        "if True:",
-        services=True,
-    ),
-    Mutation(
-        "chunks-are-not-asked-again",
-        "A node that has no answer for a chunk does not ask another node.",
-        "core/carriage/blobs/blobs.py",
-        "elif wanted.is_doubted:\n            self._ask_another(wanted, now)",
-        "elif wanted.is_doubted:\n            pass",
-        services=True,
-    ),
-    Mutation(
         "half-blobs-are-whole",
         "A blob counts as whole when its manifest is there.",
         "core/carriage/blobs/blobs.py",
