@@ -16,11 +16,12 @@ from subord.client.errors import CommandError
 from subord.client.member_choice import chosen_places
 from subord.core.carriage.engine.bounds import TAG_BYTES
 from subord.services.asking import coverage_line
-from subord.services.exec.giving import Told, give, payload_of
+from subord.services.exec.giving import give, payload_of
 from subord.services.exec.managing import tag_of
 from subord.services.exec.outcome import SENTENCES, Ended, Piece
 from subord.services.exec.targets import Targets
 from subord.services.exec.task import Fetch
+from subord.services.giving import Told
 
 PIECE_S: Final = 5.0
 

@@ -22,10 +22,11 @@ from subord.client.naming import names_for
 from subord.client.text import printable
 from subord.core.carriage.engine.bounds import TAG_BYTES
 from subord.services.asking import coverage_line
-from subord.services.exec.giving import Told, give, payload_of
-from subord.services.exec.outcome import EXITED, NOT_RUNNING, Command, Ended, Listing
+from subord.services.exec.giving import give, payload_of
+from subord.services.exec.outcome import EXITED, NOT_RUNNING, Command, Ended, Listing, Result
 from subord.services.exec.targets import targets_of
 from subord.services.exec.task import List, Stop, Task
+from subord.services.giving import Told
 
 ANSWER_S: Final = 5.0
 
@@ -80,11 +81,11 @@ def cancel(arguments: argparse.Namespace, text: str) -> int:
     raise CommandError(f"{text}: {NOT_RUNNING} on any node that has answered", exit_codes.NO_SUCH_NODE)
 
 
-def _asked(arguments: argparse.Namespace, task: Task) -> tuple[list[Told], Document]:
+def _asked(arguments: argparse.Namespace, task: Task) -> tuple[list[Told[Result]], Document]:
     """Of all members, if no nodes are named."""
     named = (arguments.nodes, arguments.group, arguments.below, arguments.state, arguments.exclude)
     arguments.all = arguments.all or not any(named)
-    told: list[Told] = []
+    told: list[Told[Result]] = []
     tag = secrets.token_bytes(TAG_BYTES)
     for each in give(arguments, payload_of(task), targets_of(arguments), ANSWER_S, tag):
         if not isinstance(each, Told):

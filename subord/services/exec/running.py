@@ -23,12 +23,13 @@ from subord.client.naming import names_for
 from subord.client.text import count
 from subord.core.carriage.engine.bounds import PAYLOAD_BYTES_MAX, TAG_BYTES
 from subord.services.asking import coverage_line
-from subord.services.exec.giving import Told, give, payload_of
-from subord.services.exec.outcome import Ended
+from subord.services.exec.giving import give, payload_of
+from subord.services.exec.outcome import Ended, Result
 from subord.services.exec.showing import Folded, JsonLines, Lines, View, failures
 from subord.services.exec.targets import Targets, targets_of, waves
 from subord.services.exec.task import Run, keeps_all, output_bytes_for
 from subord.services.exec.words import NOTHING
+from subord.services.giving import Told
 
 SHELL: Final = ("/bin/sh", "-c")
 INPUT_S: Final = 2.0
@@ -77,7 +78,7 @@ class _Run:
             else:
                 self._documents.append(each)
 
-    def _take(self, told: Told, tag: bytes) -> None:
+    def _take(self, told: Told[Result], tag: bytes) -> None:
         if not isinstance(told.result, Ended):
             self._unread += len(told.addresses)
             return
