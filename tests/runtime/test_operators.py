@@ -1,4 +1,4 @@
-"""Signatures of operators, verified by the real ssh-keygen or as it would: what is accepted, the word of each refusal,
+"""Signatures of operators, verified by the real ssh-keygen or as it would: what is accepted, the word of a refusal,
 and what neighbours can make a node do."""
 
 from __future__ import annotations
