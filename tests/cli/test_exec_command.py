@@ -17,7 +17,7 @@ from loops import over
 from subord.cli import main
 from subord.client import exit_codes
 from subord.client.node_sets import choice
-from subord.services.exec import running
+from subord.services.exec import fetching, giving, running
 from subord.services.exec.outcome import Command, Ended, Listing, Part, Piece, encode
 from subord.services.exec.targets import Targets, waves
 from subord.services.exec.task import Fetch, List, Run, Stop, decode, keeps_all, output_bytes_for
@@ -402,3 +402,22 @@ def test_fetch(stage: Stage, capsys: Said) -> None:
     assert stage.type("--fetch", tag, "10.0.0.3") == exit_codes.NOT_REACHED
     assert "keeps no such output" in capsys.readouterr().err
     assert stage.type("--fetch", tag, "10.0.0.[3-4]") == exit_codes.USAGE
+
+
+def test_fetching_waits_for_a_node_that_is_busy(stage: Stage, capsys: Said, monkeypatch: pytest.MonkeyPatch) -> None:
+    stage.world.lying |= {3: encode(Piece(4, b"data"))}
+    busy = {"missing": [{"cause": "busy", "count": 1, "addresses": ["10.0.0.3"]}]}
+    given: list[Any] = []
+
+    def give(*words: Any) -> Iterator[Any]:
+        given.append(words)
+        return iter((busy,)) if len(given) in refused else giving.give(*words)
+
+    monkeypatch.setattr(fetching, "give", give)
+    monkeypatch.setattr(fetching, "BUSY_S", 0.0)
+    refused = {1, 2, 4}
+    assert stage.type("--fetch", TAG.hex(), "10.0.0.3") == exit_codes.OK
+    assert capsys.readouterr() == ("data", "data")
+    refused = set(range(100))
+    assert stage.type("--fetch", TAG.hex(), "10.0.0.3") == exit_codes.TRY_AGAIN
+    assert "10.0.0.3 is busy, perhaps it checks too many signatures" in capsys.readouterr().err
