@@ -41,7 +41,12 @@ def give(
     """`positions`: of the targets; None: all members. `decode`: the results of the service. Raises CommandError."""
     body = signed_order(arguments, service, payload, positions, left_s, tag=tag)
     target = f"/v1/{service}?budget={left_s:.3f}"
-    for line in _read_ahead(lines(socket_path(arguments), target, left_s + DAEMON_GRACE_S, body)):
+    yield from told(lines(socket_path(arguments), target, left_s + DAEMON_GRACE_S, body), decode)
+
+
+def told(source: Iterator[Document], decode: Callable[[bytes], Result | None]) -> Iterator[Told[Result] | Document]:
+    """What the lines of a live answer say."""
+    for line in _read_ahead(source):
         if "document" in line:
             document: Document = line["document"]
             yield document

@@ -245,6 +245,29 @@ def test_another_operator_lists_and_ends_a_command(lab: Lab, tmp_path: Path) -> 
     assert not left(mark)
 
 
+def test_another_terminal_follows_a_command(lab: Lab, tmp_path: Path) -> None:
+    """One that is interrupted, and one to the end; the command goes on, and prints the same."""
+    script = f"echo first; test $SUBORD_NODE = 10.0.0.3 || while ! test -e {tmp_path}/go; do sleep 0.05; done"
+    with running(lab, "-a", "--shell", script, stdout=subprocess.PIPE) as process:
+        until(lambda: typed(lab, "--list", "-q").stdout, "it runs")
+        tag = typed(lab, "--list", "-q").stdout.split()[0]
+        with running(lab, "--attach", tag, stdout=subprocess.PIPE) as gone:
+            assert gone.stdout is not None
+            assert gone.stdout.readline() == b"10.0.0.3: first\n"
+            os.killpg(gone.pid, signal.SIGINT)
+            assert gone.wait(WAIT_S_MAX) == 130
+        with running(lab, "--attach", tag, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as follower:
+            assert follower.stdout is not None
+            assert follower.stdout.readline() == b"10.0.0.3: first\n"
+            (tmp_path / "go").touch()
+            rest, err = follower.communicate(timeout=WAIT_S_MAX)
+        out, _ = process.communicate(timeout=WAIT_S_MAX)
+    assert (follower.returncode, process.returncode) == (0, 0), err
+    assert sorted(out.splitlines()) == sorted([b"10.0.0.3: first", *rest.splitlines()])
+    assert len(out.splitlines()) == NODES
+    assert typed(lab, "--attach", tag).returncode == 68
+
+
 def test_a_leader_that_dies_meanwhile_costs_only_itself(lab: Lab, tmp_path: Path) -> None:
     """2 is the leader of 5, where the command is given; each of the others runs it once, and is told."""
     mark, times = str(tmp_path), tmp_path / "times"
