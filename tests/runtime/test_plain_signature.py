@@ -33,6 +33,7 @@ class Case(NamedTuple):
     change: Callable[[bytes], bytes] = bytes
     at_ms: int = AT_MS
     signed_for: str = MEMBERS
+    hashed: str = "sha512"
 
 
 def blob_of(signature: bytes) -> bytes:
@@ -103,6 +104,11 @@ CASES = {
     "an authority before": Case(("* cert-authority {bob}", "alice {alice}"), LEFT, ""),
     "a named authority before": Case(("bob cert-authority {alice}", "alice {alice}"), PLAIN, ""),
     "a broken line before": Case(("bob ssh-ed25519 AAAA", "alice {alice}"), LEFT, ""),
+    "an option twice before": Case(
+        ('bob valid-before="20990101Z",valid-before="20990101Z" {bob}', "alice {alice}"), LEFT, ""
+    ),
+    "a long line before": Case((f"bob {{bob}} {'x' * 1_000}", "alice {alice}"), LEFT, ""),
+    "the other hash": Case(("alice {alice}",), PLAIN, "", hashed="sha256"),
     "a broken line behind": Case(("alice {alice}", "bob ssh-ed25519 AAAA"), PLAIN, ""),
     "another kind of key before": Case(("bob {bob.ecdsa}", "alice {alice}"), LEFT, ""),
     "another kind of key behind": Case(("alice {alice}", "bob {bob.ecdsa}"), PLAIN, ""),
@@ -182,7 +188,7 @@ async def by_ssh_keygen(signers: Signers, *given: object, monkeypatch: pytest.Mo
 async def test_both_say_the_same(signers: Signers, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     case = CASES[name]
     text = written(signers, case.lines)
-    signature = case.change(signers.sign(case.of, ORDER, case.signed_for))
+    signature = case.change(signers.sign(case.of, ORDER, case.signed_for, f"hashalg={case.hashed}"))
     found = plain_signature.signer_of(signature, case.content, MEMBERS, text, case.at_ms // 1000)
     assert (found is not None) is case.is_plain
     given = (case.content, signature, MEMBERS, case.at_ms)
