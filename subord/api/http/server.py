@@ -160,9 +160,9 @@ async def serve(
 
     `changes` are handlers of POST, for `is_owner` alone; `orders` are handlers of POST with a body, for all clients:
     the socket must be a Unix socket. A handler of a path in `awaited` is cancelled when its client leaves, and must
-    end in its own time. `tls` is called for each connection; None: in the clear. `is_our_host` judges the header `Host`, where there is one. A
-    handler that raises is a bug: the log has its traceback, the client gets 500, and other connections are not
-    affected.
+    end in its own time. `tls` is called for each connection; None: in the clear. `is_our_host` judges the header
+    `Host`, where there is one. A handler that raises is a bug: the log has its traceback, the client gets 500, and
+    other connections are not affected.
     """
     sock.setblocking(False)
     listener = trio.SocketListener(trio.socket.from_stdlib_socket(sock))
