@@ -78,15 +78,18 @@ def settle(lab: Lab) -> None:
     """Until the tree stands, and each node has run a command. Raises LabError."""
     lab.wait_stable(STABLE_S_MAX, QUIET_S)
     at = lab.positions[-1]
-    words = (SUBORD, "exec", "-a", "-n", "-q", "true")
+    said = ""
 
     def is_ready() -> bool:
+        nonlocal said
         with suppress(subprocess.TimeoutExpired):
-            return lab.run(at, *words).returncode == 0
+            done = lab.run(at, SUBORD, "exec", "-a", "-n", "-q", "true")
+            said = done.stderr.strip()
+            return done.returncode == 0
         return False
 
     if not wait_until(is_ready, READY_S_MAX, 0.2):
-        raise LabError(f"Not all nodes ran a command within {READY_S_MAX:g} s.")
+        raise LabError(f"Not all nodes ran a command within {READY_S_MAX:g} s: {said}.")
 
 
 # -- a round ------------------------------------------------------------------------------------------------------
