@@ -176,13 +176,18 @@ def end_of(lab: Lab, number: signal.Signals) -> Record:
     mark = f"{lab.options.name}-{number.name}"
     words = (SUBORD, "exec", "-a", "-n", "--env", f"MARK={mark}", "--shell", SCRIPT)
     command = command_in(lab.options.name, str(lab.positions[-2]), words)
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as of a job in the background, and so of its processes
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     with subprocess.Popen(command, stderr=subprocess.DEVNULL, start_new_session=True) as process:
         wanted = OF_SCRIPT * len(lab.positions)
         if not wait_until(lambda: len(marked(mark)) >= wanted, READY_S_MAX, 0.1):
             raise LabError(f"{len(marked(mark))} of {wanted} processes ran within {READY_S_MAX:g} s.")
         began = time.monotonic()
         os.killpg(process.pid, number)
-        process.wait(READY_S_MAX)
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(LEFT_S)
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
     ended = wait_until(lambda: not marked(mark), LEFT_S - (time.monotonic() - began), 0.05)
     took_s = round(time.monotonic() - began, 2)
     return {"signal": number.name, "ran": wanted, "left": 0 if ended else len(marked(mark)), "ended_s": took_s}
