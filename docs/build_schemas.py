@@ -19,7 +19,7 @@ from subord.cli import position, speedup
 from subord.config.load import dotted, load
 from subord.services import live
 from subord.services.exec import core as exec_core
-from subord.services.exec import managing, showing
+from subord.services.exec import earlier, showing
 from subord.services.files import core as files_core
 from subord.services.files import pushing
 
@@ -242,7 +242,7 @@ OTHERS: dict[str, tuple[Any, str]] = {
     "operators": (operators.OperatorsDocument, "/v1/operators"),
     "ping-asked": (coverage.PingDocument, "/v1/ping"),
     "exec-node": (showing.NodeLine, "subord exec --json: each node"),
-    "exec-running": (managing.RunningLine, "subord exec --list --json: each command"),
+    "exec-running": (earlier.RunningLine, "subord exec --list --json: each command"),
     "exec-asked": (ExecLine, "POST /v1/exec"),
     "files-asked": (FilesLine, "POST /v1/files"),
     "blobs-chunk": (blobs.ChunkDocument, "POST /v1/blobs/chunk"),

@@ -8,6 +8,7 @@ with one mistake allows nothing.
 from __future__ import annotations
 
 import tomllib
+from functools import lru_cache
 from typing import Annotated, Final
 
 import msgspec
@@ -50,8 +51,9 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         )
 
 
+@lru_cache(maxsize=1)
 def parse(text: str) -> Policy:
-    """Raises PolicyError."""
+    """Raises PolicyError. The agent reads the file for each order, and it seldom changes."""
     try:
         return msgspec.convert(tomllib.loads(text), Policy)
     except (tomllib.TOMLDecodeError, msgspec.ValidationError, RecursionError) as error:

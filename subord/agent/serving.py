@@ -19,7 +19,7 @@ from typing import Final
 
 import trio
 
-from subord.agent.journal import Journal, JournalError
+from subord.agent.journal import Found, Journal, JournalError
 from subord.agent.judge import Judge, Judged
 from subord.core.carriage.engine import bounds
 from subord.core.carriage.engine.acting.lease import Lease
@@ -246,11 +246,7 @@ class Server:
         """Raises JournalError: nothing was done."""
         order = given.order
         async with self._disk:
-            found = await trio.to_thread.run_sync(self._journal.find, order.tag)
-            if found is None:
-                now_ms = self._judge.now_ms
-                begin = self._journal.begin
-                await trio.to_thread.run_sync(begin, order.tag, judged.digest, judged.expires_ms, now_ms)
+            found = await trio.to_thread.run_sync(self._known_or_begun, order.tag, judged)
         if found is not None:
             if found.digest and found.digest != judged.digest:
                 return self._refuse(TAG_USED, order, judged)
@@ -274,6 +270,13 @@ class Server:
         except OSError as error:
             logger.error("the outcome of order %s is not kept over a restart: %s", order.tag.hex(), error)
         return _told(outcome, judged)
+
+    def _known_or_begun(self, tag: Tag, judged: Judged) -> Found | None:
+        """What is known of the tag; None: now it is on the disk. Blocks. Raises JournalError."""
+        found = self._journal.find(tag)
+        if found is None:
+            self._journal.begin(tag, judged.digest, judged.expires_ms, self._judge.now_ms)
+        return found
 
     async def _acted(self, running: _Running, order: Order, context: Context) -> Outcome:
         """Call the service, unless its lease is over already."""

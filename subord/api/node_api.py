@@ -24,6 +24,7 @@ from subord.runtime.jobs.meter import PerformanceMeter
 from subord.runtime.log.logger import Log
 from subord.runtime.names import ResolvedNames
 from subord.runtime.net.peer_query import AskFailure, Question
+from subord.runtime.orders.waiting import Waiting
 from subord.runtime.security.gate import Gate
 from subord.runtime.security.identity import Identity
 from subord.runtime.security.key_ring import RunningKeyRing
@@ -55,6 +56,9 @@ class Orders(Protocol):
         """The answer, within `left_s` and the time of an answer to this process. `targets` None: all members. `tag`
         and `authority`: of a signed order. `receipts`: each result is signed by its node. `progress` gets what is
         known so far."""
+
+    def waiting(self, tag: bytes) -> Waiting | None:
+        """The command of this node that waits for an order, if its results count as they come."""
 
     def under_way(self) -> list[Overview]:
         """The orders at this node, also those that pass."""

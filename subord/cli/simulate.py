@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 PROGRESS_S = 15.0  # between two lines without a terminal
 NUMBER_MAX = 10**18 - 1  # of seeds, as in a scenario file
-AIMED = ("fanout", "guest-slots", "nodes", "kinds", "services")
+AIMED = ("fanout", "guest-slots", "nodes", "kinds", "services", "rounds")
 DESCRIPTION = """\
 Play a scenario in the simulator: the protocol of the daemon, a simulated network, virtual time.
 
@@ -78,6 +78,11 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
         "--services",
         action="store_true",
         help="with seeds: orders while the faults happen (docs/protocol/carriage.md); small clusters",
+    )
+    parser.add_argument(
+        "--rounds",
+        action="store_true",
+        help="with seeds: ten orders of `subord exec` that append a line on each node, each with a fault",
     )
     parser.add_argument("--first", type=_natural, metavar="N", help="the first seed of a campaign; default: 0")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the result of a campaign there")
@@ -158,7 +163,12 @@ def _aim(given: argparse.Namespace) -> Aim:
         if kind not in KINDS:
             raise _usage_error(f"--kinds: no kind {quoted(kind)}; kinds: {', '.join(KINDS)}")
     return Aim(
-        fanout=given.fanout, guest_slots=given.guest_slots, nodes=given.nodes, kinds=kinds, services=given.services
+        fanout=given.fanout,
+        guest_slots=given.guest_slots,
+        nodes=given.nodes,
+        kinds=kinds,
+        services=given.services,
+        rounds=given.rounds,
     )
 
 
@@ -180,13 +190,15 @@ def _script(arguments: argparse.Namespace) -> Scenario:
 
 
 def _play(script: Scenario, arguments: argparse.Namespace) -> int:
+    from subord.sim.campaign import player
     from subord.sim.player import Play
-    from subord.sim.services.play import OrderPlay
     from subord.sim.services.scripted import attach
     from subord.sim.trace import Trace
     from subord.sim.violation import Violation
 
-    play = OrderPlay(script) if arguments.services else attach(Play(script))
+    play = player(script, _aim(arguments))
+    if isinstance(play, Play):
+        attach(play)
     if arguments.trace:
         play.trace(Trace(play.world, print).line)
     try:

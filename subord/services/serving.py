@@ -22,7 +22,7 @@ from subord.api.http.server import App, Call, EventStream, Orders, Query, Respon
 from subord.api.models.coverage import CoverageDocument
 from subord.api.models.document import Document
 from subord.api.node_api import NodeApi
-from subord.api.query.orders import NEW, Answered, Given, asked
+from subord.api.query.orders import NEW, Answered, Given, asked, covered
 from subord.core.carriage.engine.bounds import LEFT_MS_MAX, TAG_BYTES
 from subord.core.carriage.engine.ranges import Ranges
 from subord.runtime.orders.driver import Reading
@@ -58,6 +58,12 @@ def service(name: str) -> Service | ReportService:
     """A registered service."""
     found: Service | ReportService = importlib.import_module(f"subord.services.{name}.core").SERVICE
     return found
+
+
+def is_live(name: str) -> bool:
+    """Whether the answer to an order shows results as they come."""
+    found = service(name)
+    return isinstance(found, Service) and found.is_live
 
 
 def readings(node: NodeApi) -> dict[str, Reading]:
@@ -111,6 +117,7 @@ def signed_handlers(node: NodeApi) -> Orders:
         **record_handlers(node),
         **blob_handlers(node),
         **{f"/v1/{name}": partial(_give, node, name) for name in effects()},
+        **{f"/v1/{name}/follow": partial(_follow, node, name) for name in effects() if is_live(name)},
     }
 
 
@@ -148,8 +155,7 @@ async def _give(node: NodeApi, name: str, call: Call) -> Response | EventStream:
     except ValueError as error:
         return failure(400, f"{error}: no node was asked")
     wanted = service(name)
-    is_live = isinstance(wanted, Service) and wanted.is_live
-    most_s = LEFT_MS_MAX / 1000 if is_live else BUDGET_S_MAX
+    most_s = LEFT_MS_MAX / 1000 if is_live(name) else BUDGET_S_MAX
     give = partial(
         asked,
         node,
@@ -159,9 +165,27 @@ async def _give(node: NodeApi, name: str, call: Call) -> Response | EventStream:
         targets=targets,
         given=Given(order.tag, order.authority, order.receipts),
     )
-    if is_live:
+    if is_live(name):
         return live.stream(node, lambda progress: give(progress=progress), wanted.document, receipts=order.receipts)
     return document(wanted.document(await give()))
+
+
+async def _follow(node: NodeApi, name: str, call: Call) -> Response | EventStream:
+    """What a command of this node is told of its order, for root and the daemon's own user."""
+    if not call.is_owner:
+        return failure(403, "only root and the daemon's user may follow an order: use sudo")
+    try:
+        waiting = node.orders.waiting(bytes.fromhex(call.query.get("tag", "")))
+    except ValueError:
+        return failure(400, "the tag of the order is no hexadecimal number")
+    if waiting is None or waiting.service != name:
+        return failure(404, "no command on this node waits for the results of such an order just now")
+
+    async def give(progress: live.Progress | None) -> Answered:
+        answer = await waiting.follow(progress)
+        return Answered(node, answer, covered(node, answer, trio.current_time() - waiting.began))
+
+    return live.stream(node, give, service(name).document, receipts=False)
 
 
 async def _give_fold(node: NodeApi, name: str, wanted: ReportService, query: Query) -> Response:

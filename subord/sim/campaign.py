@@ -29,6 +29,7 @@ from subord.sim.draw.seed import draw
 from subord.sim.player import Play, Played
 from subord.sim.scenario.definition import Scenario
 from subord.sim.services.play import OrderPlay
+from subord.sim.services.rounds import RoundPlay
 from subord.sim.violation import Violation
 
 SEEDS_AT_ONCE = 8  # of one piece, the unit of work of a process
@@ -39,6 +40,7 @@ JOBS_MAX = 256
 GARBAGE_MAX = 50_000  # first threshold of gc: Python's default costs an eighth more time
 
 TryAll = Callable[[tuple[int, ...]], "list[Verdict]"]
+Player = Play | OrderPlay | RoundPlay
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
@@ -71,16 +73,23 @@ class Summary(msgspec.Struct, kw_only=True):
 
 def try_seed(seed: int, mapping: MappingName = "ip", aim: Aim = ANY) -> Verdict:
     """Play one seed to its end. Never raises: an exception is a verdict, too."""
-    return try_script(draw(seed, mapping, aim), seed, services=aim.services)
+    return try_script(draw(seed, mapping, aim), seed, aim)
 
 
-def try_script(script: Scenario, seed: int, *, services: bool = False) -> Verdict:
-    """Play a scenario with this seed, and judge it like a drawn one; `services`: with orders."""
+def player(script: Scenario, aim: Aim) -> Player:
+    """What plays and judges a scenario."""
+    if aim.rounds:
+        return RoundPlay(script)
+    return OrderPlay(script) if aim.services else Play(script)
+
+
+def try_script(script: Scenario, seed: int, aim: Aim = ANY) -> Verdict:
+    """Play a scenario with this seed, and judge it like a drawn one."""
     began = time.process_time()
     script = msgspec.structs.replace(script, seed=seed)
     nodes = len(Play(script, checked=False).positions)
     try:
-        played = OrderPlay(script).run() if services else Play(script).run()
+        played = player(script, aim).run()
     except Violation as violation:
         return Verdict(seed=seed, nodes=nodes, broken=violation.name, text=str(violation))
     except Exception as error:  # the other seeds continue

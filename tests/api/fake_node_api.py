@@ -49,6 +49,7 @@ from subord.runtime.counters import Counters
 from subord.runtime.jobs.meter import PerformanceMeter
 from subord.runtime.log.logger import Log
 from subord.runtime.names import ResolvedNames
+from subord.runtime.orders.waiting import Waiting
 from subord.runtime.security.gate import Gate
 from subord.runtime.security.identity import Identity
 from subord.runtime.security.key_ring import RunningKeyRing
@@ -196,6 +197,16 @@ class FakeOrders:
         self.past: list[tuple[Overview, float]] = []
         self.folds: dict[str, Fold] = {}
         self.published: list[tuple[str, Record, float]] = []
+        self.awaited: dict[bytes, Answer] = {}
+
+    def waiting(self, tag: bytes) -> Waiting | None:
+        """A command of `exec` that has just got its answer."""
+        if tag not in self.awaited:
+            return None
+        found = Waiting("exec", lambda _: None)
+        found.take(self.awaited[tag])
+        found.is_over.set()
+        return found
 
     def publish(self, service: str, record: Record, interval_s: float) -> None:
         self.published.append((service, record, interval_s))

@@ -14,10 +14,13 @@ import msgspec
 import pytest
 from loops import over
 
+from subord.api.http.server import Call
 from subord.cli import main
 from subord.client import exit_codes
 from subord.client.node_sets import choice
-from subord.services.exec import running
+from subord.core.carriage.engine.interface import Answer
+from subord.core.carriage.engine.ranges import Ranges
+from subord.services.exec import earlier, giving, running
 from subord.services.exec.outcome import Command, Ended, Listing, Part, Piece, encode
 from subord.services.exec.targets import Targets, waves
 from subord.services.exec.task import Fetch, List, Run, Stop, decode, keeps_all, output_bytes_for
@@ -392,6 +395,31 @@ def test_cancel(stage: Stage, capsys: Said) -> None:
     assert stage.tasks == [Stop(TAG), Stop(TAG)]
 
 
+def test_another_terminal_shows_what_a_command_is_told(stage: Stage, capsys: Said) -> None:
+    groups = ((encode(Ended("exited", 3, Part(b"one\n"))), Ranges.of((2, 3))), (TRUE, Ranges.of((4,))))
+    answer = Answer(targets=Ranges.of((2, 3, 4, 5)), groups=groups, missing=(("down", Ranges.of((5,))),))
+    stage.node.orders.awaited[TAG] = answer
+    assert stage.type("--attach", TAG.hex()) == exit_codes.NOT_REACHED
+    out, err = capsys.readouterr()
+    assert out == "10.0.0.2: one\n10.0.0.3: one\n"
+    first, last = err.splitlines()
+    assert first == "subord: 10.0.0.[2-3]: exit code 3"
+    assert last.startswith("3 of 4 ended in ")
+    assert last.endswith("; missing: 10.0.0.5 down")
+    assert stage.type("--attach", TAG.hex(), "-b", "-q", "-S") == 3
+    assert stage.asked == [], "no order is given"
+    assert stage.type("--attach", OTHER.hex()) == exit_codes.NO_SUCH_NODE
+    assert "no command on this node waits" in capsys.readouterr().err
+    assert stage.type("--attach", "x") == exit_codes.USAGE
+
+
+@pytest.mark.parametrize(("owner", "tag", "status"), [(False, TAG.hex(), 403), (True, "x", 400), (True, "", 404)])
+async def test_only_root_and_the_daemon_follow(owner: bool, tag: str, status: int) -> None:
+    node = World().node(NODE)
+    response = await signed_handlers(node)["/v1/exec/follow"](Call({"tag": tag}, b"", is_owner=owner))
+    assert response.status == status
+
+
 def test_fetch(stage: Stage, capsys: Said) -> None:
     stage.world.lying |= {3: encode(Piece(4, b"data"))}
     tag = bytes(16).hex()
@@ -402,3 +430,22 @@ def test_fetch(stage: Stage, capsys: Said) -> None:
     assert stage.type("--fetch", tag, "10.0.0.3") == exit_codes.NOT_REACHED
     assert "keeps no such output" in capsys.readouterr().err
     assert stage.type("--fetch", tag, "10.0.0.[3-4]") == exit_codes.USAGE
+
+
+def test_fetching_waits_for_a_node_that_is_busy(stage: Stage, capsys: Said, monkeypatch: pytest.MonkeyPatch) -> None:
+    stage.world.lying |= {3: encode(Piece(4, b"data"))}
+    busy = {"missing": [{"cause": "busy", "count": 1, "addresses": ["10.0.0.3"]}]}
+    given: list[Any] = []
+
+    def give(*words: Any) -> Iterator[Any]:
+        given.append(words)
+        return iter((busy,)) if len(given) in refused else giving.give(*words)
+
+    monkeypatch.setattr(earlier, "give", give)
+    monkeypatch.setattr(earlier, "BUSY_S", 0.0)
+    refused = {1, 2, 4}
+    assert stage.type("--fetch", TAG.hex(), "10.0.0.3") == exit_codes.OK
+    assert capsys.readouterr() == ("data", "data")
+    refused = set(range(100))
+    assert stage.type("--fetch", TAG.hex(), "10.0.0.3") == exit_codes.TRY_AGAIN
+    assert "10.0.0.3 is busy, perhaps it checks too many signatures" in capsys.readouterr().err

@@ -95,6 +95,24 @@ def test_an_end_that_stops_ends_what_acts_and_the_outcome_stays() -> None:
     assert bodies(again)[-1] == Told(2, missing=(("cancelled", (0, 0)),), is_last=True)
 
 
+@pytest.mark.parametrize("way", ["end", "closed", "lease over"])
+def test_what_acts_when_nothing_waits_any_more_has_what_was_left_of_the_lease(way: str) -> None:
+    """The way ends while the tag is on its way to the disk."""
+    engine = engine_of()
+    opened(engine)
+    asked(engine, lease_ms=9_000)
+    match way:
+        case "end":
+            hear(engine, End(1), 2.0)
+        case "closed":
+            engine.handle(Closed("link"), 2.0)
+        case _:
+            engine.handle(Wakeup(), 9.5)
+    assert engine.sizes["orders"] == 0
+    (act,) = only(engine.handle(Noted(TAG), 10.0 if way == "lease over" else 2.5), Act)
+    assert act.lease_s == (0.0 if way == "lease over" else 6.5)
+
+
 @pytest.mark.parametrize("way", ["end", "closed"])
 def test_what_acts_goes_on_when_only_the_way_has_ended(way: str) -> None:
     engine = acting()

@@ -46,9 +46,10 @@ class Signers:
         os.chmod(self.file, mode)
         return self.file
 
-    def sign(self, name: str, content: bytes, namespace: str = MEMBERS) -> bytes:
+    def sign(self, name: str, content: bytes, namespace: str = MEMBERS, *options: str) -> bytes:
         self.key(name.removesuffix("-cert.pub"))
-        return self.keygen("-Y", "sign", "-f", name, "-n", namespace, stdin=content)
+        more = [word for option in options for word in ("-O", option)]
+        return self.keygen("-Y", "sign", "-f", name, "-n", namespace, *more, stdin=content)
 
     def program(self, text: str) -> str:
         """The path of a program that stands in for ssh-keygen."""

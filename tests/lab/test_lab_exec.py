@@ -117,6 +117,42 @@ def test_every_node_has_a_line_of_the_audit(lab: Lab) -> None:
         assert "exec of operator as root ended, exited (0): echo audited (tag " in log
 
 
+def test_long_words_and_bytes_that_are_no_text(lab: Lab) -> None:
+    done = typed(lab, "-w", "10.0.0.[2,7]", "-b", "printf", "%s", "x" * 5_000)
+    assert done.stdout.splitlines()[1:] == ["10.0.0.[2,7] (2)", "-" * 15, "x" * 5_000]
+    command = command_in(lab.options.name, "5", (SUBORD, "exec", "-n", "-w", "10.0.0.7", "printf", r"\377\0\33"))
+    done_bytes = subprocess.run(command, capture_output=True, timeout=30, check=False)
+    assert done_bytes.stdout == b"10.0.0.7: \xff\0\33\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "said", "code"),
+    [
+        (("no-such-command",), "subord: 10.0.0.[2-3]: command not found (No such file or directory)", 127),
+        (("/etc/passwd",), "subord: 10.0.0.[2-3]: the command is not executable (Permission denied)", 126),
+        (("--chdir", "/no/such", "true"), "subord: 10.0.0.[2-3]: there is no such directory", 126),
+        (("--shell", "kill -9 $$"), "subord: 10.0.0.[2-3]: killed by signal 9", 137),
+        (("-t", "0.3", "sleep", "9"), "subord: 10.0.0.[2-3]: ended when its time was over (-t)", 124),
+        (("-u", "nobody", "true"), "0 of 2 ended in ", 1),
+    ],
+)
+def test_what_goes_wrong_is_said(lab: Lab, words: tuple[str, ...], said: str, code: int) -> None:
+    done = typed(lab, "-w", "10.0.0.[2-3]", "-S", *words)
+    assert done.returncode == code
+    assert done.stderr.startswith(said)
+    assert ("; missing: 10.0.0.[2-3] denied" in done.stderr) is ("nobody" in words)
+
+
+def test_nodes_that_are_not_there(lab: Lab) -> None:
+    done = typed(lab, "-w", "10.0.0.[3,77]", "echo", "here")
+    assert (done.returncode, done.stdout) == (1, "10.0.0.3: here\n")
+    assert "; missing: 10.0.0.77 unknown" in done.stderr.splitlines()[-1]
+    for words in (("-w", "10.0.0.3", "-x", "10.0.0.3"), ("-w", "192.0.2.1"), ("--below", "10.0.0.77")):
+        done = typed(lab, *words, "echo", "here")
+        assert (done.returncode, done.stdout) == (68, ""), done.stderr
+        assert "nothing was run" in done.stderr
+
+
 def test_much_output_is_cut_and_can_be_fetched(lab: Lab) -> None:
     done = typed(lab, "-w", lab.address(7), "--json", "seq", "100000")
     node, covered = map(json.loads, done.stdout.splitlines())
@@ -209,6 +245,29 @@ def test_another_operator_lists_and_ends_a_command(lab: Lab, tmp_path: Path) -> 
     assert not left(mark)
 
 
+def test_another_terminal_follows_a_command(lab: Lab, tmp_path: Path) -> None:
+    """One that is interrupted, and one to the end; the command goes on, and prints the same."""
+    script = f"echo first; test $SUBORD_NODE = 10.0.0.3 || while ! test -e {tmp_path}/go; do sleep 0.05; done"
+    with running(lab, "-a", "--shell", script, stdout=subprocess.PIPE) as process:
+        until(lambda: typed(lab, "--list", "-q").stdout, "it runs")
+        tag = typed(lab, "--list", "-q").stdout.split()[0]
+        with running(lab, "--attach", tag, stdout=subprocess.PIPE) as gone:
+            assert gone.stdout is not None
+            assert gone.stdout.readline() == b"10.0.0.3: first\n"
+            os.killpg(gone.pid, signal.SIGINT)
+            assert gone.wait(WAIT_S_MAX) == 130
+        with running(lab, "--attach", tag, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as follower:
+            assert follower.stdout is not None
+            assert follower.stdout.readline() == b"10.0.0.3: first\n"
+            (tmp_path / "go").touch()
+            rest, err = follower.communicate(timeout=WAIT_S_MAX)
+        out, _ = process.communicate(timeout=WAIT_S_MAX)
+    assert (follower.returncode, process.returncode) == (0, 0), err
+    assert sorted(out.splitlines()) == sorted([b"10.0.0.3: first", *rest.splitlines()])
+    assert len(out.splitlines()) == NODES
+    assert typed(lab, "--attach", tag).returncode == 68
+
+
 def test_a_leader_that_dies_meanwhile_costs_only_itself(lab: Lab, tmp_path: Path) -> None:
     """2 is the leader of 5, where the command is given; each of the others runs it once, and is told."""
     mark, times = str(tmp_path), tmp_path / "times"
@@ -244,3 +303,11 @@ def test_a_node_whose_agent_is_killed_is_missing(lab: Lab, tmp_path: Path) -> No
     assert out == b"10.0.0.7: went\n"
     assert b"missing: 10.0.0.6 outcome unknown" in err.splitlines()[-1]
     until(lambda: not left(mark), "the file ends it")
+
+
+def test_a_node_without_an_agent_is_missing(lab: Lab) -> None:
+    """The last test: node 4 has none from now on. It carries orders for others."""
+    lab.remove_agent(4)
+    done = typed(lab, "--below", lab.address(4), "echo", "ran")
+    assert (done.returncode, sorted(done.stdout.splitlines())) == (1, ["10.0.0.8: ran", "10.0.0.9: ran"])
+    assert "; missing: 10.0.0.4 no agent" in done.stderr.splitlines()[-1]

@@ -14,7 +14,7 @@ from loops import over
 
 from subord.core.edges.verification import UNTRIED_MAX
 
-from .lab_helpers import netlab, refused, wait_until
+from .lab_helpers import netlab, refused, settled, wait_until
 
 pytestmark = pytest.mark.lab
 
@@ -257,6 +257,27 @@ def down(lab):
     }
 
 
+# -- orders of exec ------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def with_agents():
+    insider = netlab("attack.insider")
+    with settled(SETTLED_S_MAX, nodes=9, fanout=2, daemon=insider.LYING_MEMBER, timing="lab", agents=True) as lab:
+        wait_until(lambda: lab.run(3, SUBORD, "exec", "-a", "-n", "-q", "true").returncode == 0, "all run it")
+        yield lab
+
+
+@over("liar", [2, 9])
+def test_orders_that_a_member_alters_repeats_or_makes_are_executed_nowhere(with_agents, liar):
+    """The leader of half of the nodes, and a leaf."""
+    insider = netlab("attack.insider")
+    (lie,) = (lie for lie in insider.LIES if lie.name == "exec orders")
+    found = insider.turn(siege(with_agents, liar), lie, seconds=1.0)
+    assert insider.faults_of_turn(found) == []
+    assert set(insider.REFUSED) <= found["refused"].keys()
+
+
 # -- the siege --------------------------------------------------------------------------------------------------
 
 
@@ -270,6 +291,7 @@ TURN = {
     "liar_moved": 1,
     "below_moved": 0,
     "back": True,
+    "executed": [],
 }
 HELD = {"turns": [TURN], "other_roots": [], "others_ended": [], "whole": True}
 WORSE = (
@@ -279,6 +301,7 @@ WORSE = (
     ({"turns": [{**TURN, "others_moved": {"10.0.0.5": 1}}]}, "false signatures: 10.0.0.5 moved"),
     ({"turns": [{**TURN, "misplaced": ["10.0.0.5"]}]}, "false signatures: 10.0.0.5 is shown elsewhere"),
     ({"turns": [{**TURN, "back": False}]}, "false signatures: the liar has no place any more"),
+    ({"turns": [{**TURN, "executed": ["unsigned on 10.0.0.5"]}]}, "false signatures: executed: unsigned on 10.0.0.5"),
     ({"other_roots": ["10.0.0.3"]}, "other roots: 10.0.0.3"),
     ({"others_ended": ["10.0.0.3"]}, "daemons that ended: 10.0.0.3"),
     ({"whole": False}, "the tree was not whole after the siege"),

@@ -1,4 +1,5 @@
-"""Signatures of operators, verified by the real ssh-keygen: what is accepted, and the word of each refusal."""
+"""Signatures of operators, verified by the real ssh-keygen or as it would: what is accepted, the word of a refusal,
+and what neighbours can make a node do."""
 
 from __future__ import annotations
 
@@ -7,6 +8,7 @@ import statistics
 import time
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 import trio
@@ -14,7 +16,9 @@ from signers import MEMBERS, Signers
 
 from subord.core.carriage.orders import Verdict
 from subord.core.carriage.verdicts import SENTENCES
-from subord.runtime.security import operators
+from subord.core.pacing.token_bucket import TokenBucket
+from subord.runtime.security import operators, plain_signature
+from subord.runtime.security.allowed_signers import Signer
 from subord.runtime.security.operators import BURST, CACHED_MAX, FALSE_BURST, FALSE_PER_S, WAITING_MAX, Operators
 
 ORDER = b"forget node 3"
@@ -141,6 +145,7 @@ async def test_a_change_of_the_file_counts_at_once(signers: Signers) -> None:
 
 
 async def test_without_ssh_keygen(signers: Signers) -> None:
+    signers.key("alice", "ecdsa")
     signers.write("alice {alice}")
     signature = signers.sign("alice", ORDER)
     missing = Operators(str(signers.file), program=str(signers.top / "nothing"))
@@ -154,6 +159,7 @@ async def test_without_ssh_keygen(signers: Signers) -> None:
 
 
 async def test_a_hanging_ssh_keygen_is_killed(signers: Signers) -> None:
+    signers.key("alice", "ecdsa")
     signers.write("alice {alice}")
     signature, pid = signers.sign("alice", ORDER), signers.top / "pid"
     program = signers.program(f"echo $$ > {pid}; trap '' TERM; while :; do sleep 0.05; done")
@@ -164,6 +170,7 @@ async def test_a_hanging_ssh_keygen_is_killed(signers: Signers) -> None:
 
 
 async def test_what_ssh_keygen_does_not_verify_is_not_accepted(signers: Signers) -> None:
+    signers.key("alice", "ecdsa")
     signers.write("alice {alice}")
     signature = signers.sign("alice", ORDER)
     program = signers.program(
@@ -207,6 +214,7 @@ class Counted:
 
 
 async def test_a_verdict_is_found_once(signers: Signers) -> None:
+    signers.key("alice", "ecdsa")
     signers.write("alice {alice}")
     counted, good, bad = Counted(signers), signers.sign("alice", ORDER), signers.sign("mallory", ORDER)
     for _ in range(3):
@@ -222,7 +230,41 @@ async def test_a_verdict_is_found_once(signers: Signers) -> None:
     assert counted.starts == 4, "refusals are checked again"
 
 
+async def test_a_plain_signature_needs_no_process(signers: Signers) -> None:
+    """The verdict is that of ssh-keygen (test_plain_signature.py). Beyond a rate ssh-keygen decides after all."""
+    signers.write("alice {alice}")
+    counted = Counted(signers)
+    signed = {content: signers.sign("alice", content) for content in (b"1", b"2", b"3", b"4")}
+    counted.judge._plain_bucket = TokenBucket(1.0, 0.0, 2.0)
+    assert [await counted.word(signed[each], each) for each in signed] == [""] * 4
+    assert counted.starts == 4, "for two of four"
+    counted.judge.revoke(["alice"])
+    assert await counted.word(signed[b"1"], b"1") == "revoked"
+    counted.now += 1
+    assert await counted.word(signed[b"2"], b"2") == "revoked"
+    assert counted.starts == 6
+
+
+async def test_false_signatures_of_a_neighbour_are_not_tried_here_either(
+    signers: Signers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    signers.write("alice {alice}")
+    counted, signature = Counted(signers), signers.sign("alice", ORDER)
+    tried: list[bytes] = []
+    real = plain_signature.signer_of
+
+    def signer_of(*given: Any) -> Signer | None:
+        tried.append(given[1])
+        return real(*given)
+
+    monkeypatch.setattr(plain_signature, "signer_of", signer_of)
+    words = [await counted.word(signature, b"%d" % number, "10.0.0.9") for number in range(30)]
+    assert words == ["altered"] * FALSE_BURST + ["busy"] * (30 - FALSE_BURST)
+    assert len(tried) == FALSE_BURST
+
+
 async def test_the_same_order_from_many_neighbours_is_verified_once(signers: Signers) -> None:
+    signers.key("alice", "ecdsa")
     signers.write("alice {alice}")
     counted, good = Counted(signers), signers.sign("alice", ORDER)
     words: list[str] = []
@@ -315,6 +357,7 @@ async def test_the_table_of_neighbours_is_bounded(signers: Signers, monkeypatch:
 @pytest.mark.slow
 async def test_one_verification_takes_little_time(signers: Signers) -> None:
     """`pytest -s tests/runtime/test_operators.py -k little_time` prints the figure of docs/security.md."""
+    signers.key("alice", "ecdsa")
     signers.write('alice namespaces="subord.members" {alice}')
     judge, took = Operators(str(signers.file)), []
     for number in range(20):

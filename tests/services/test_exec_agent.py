@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import pwd
 import signal
@@ -204,6 +205,16 @@ async def test_a_disk_without_room_loses_output_and_ends_no_command(
     (tmp_path / "output" / "x").mkdir()
     ended = await sh(tmp_path, "seq 10000", output_bytes=1_000)  # the file of the tag is there already
     assert (ended.code, ended.is_kept) == (0, False)
+
+
+async def test_a_full_disk_loses_output_and_ends_no_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(_: int, data: bytes) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(kept.os, "write", full)
+    ended = await sh(tmp_path, "seq 10000; echo done >&2", output_bytes=1_000)
+    assert (ended.code, ended.is_kept, ended.errors.head) == (0, False, b"done\n")
+    assert ended.output.cut > 40_000
 
 
 def test_old_and_too_many_files_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,6 +16,7 @@ from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
+from netlab.attack.order_lies import GENUINE
 from netlab.common.results import Record
 from netlab.common.tables import aligned
 from netlab.common.waiting import wait_until
@@ -70,7 +71,8 @@ class Lie:
 
     `host`: which address lies; `named`: what `subord errors` says of that address, in one of these lines, None: it
     does not name it; `refused`: the words by which the lie is dropped, at least one of them. `restarts`: this node is
-    killed and started again during the lie. `starts`: the accomplice is started.
+    killed and started again during the lie. `starts`: the accomplice is started. `orders`: an operator gives orders
+    of `subord exec` meanwhile.
     """
 
     name: str
@@ -79,6 +81,7 @@ class Lie:
     named: tuple[str, ...] | None = None
     refused: tuple[str, ...] = ()
     restarts: str = ""
+    orders: bool = False
     places: tuple[str, ...] = PLACES
 
     @property
@@ -87,6 +90,9 @@ class Lie:
 
 
 FOREIGN = ("another key is pinned",)
+REFUSED = ("refused: altered", "refused: unsigned", "refused: unknown_principal")
+EXECUTED = "executed"
+ORDERS = 3
 # In this order: while phantoms fill the room of the liar, its other rows are dropped for that reason.
 LIES = (
     Lie("hidden branch", "alone", named=("more nodes answer for its branch",), places=("interior",)),
@@ -100,6 +106,7 @@ LIES = (
     Lie("replayed row", "replay {subordinate}", restarts="subordinate", places=("interior",)),
     Lie("black hole", "mute {root}", named=("silent",)),
     Lie("ring push", "ring", named=("passed on by",), refused=("unknown_principal", "unsigned")),
+    Lie("exec orders", "orders {executed}", refused=REFUSED, orders=True),
     Lie("foreign goodbye", "goodbye {root} {other}", refused=("first_contact", "stale_boot")),
     Lie("takeover", "goodbye {former} {root}", host="former", named=FOREIGN, refused=("foreign_key", "no_identity")),
     Lie("lowest address", "goodbye {lowest} {root}", host="lowest", named=FOREIGN, refused=("foreign_key",)),
@@ -125,7 +132,7 @@ class Plan(Evaluation):
 
 def measure_one(plan: Plan, nodes: int, number: int, place: str) -> Record:
     log = f"insider-{nodes}-{place}-{number}"
-    options: dict[str, Any] = {"daemon": str(LYING_MEMBER), "timing": plan.timing, "seed": 1 + number}
+    options: dict[str, Any] = {"daemon": str(LYING_MEMBER), "agents": True, "timing": plan.timing, "seed": 1 + number}
     with plan.raised(nodes + 2, plan.fanout, log=log, **options) as lab:
         lab.touch_memory()
         lab.progress("starting daemons, waiting for a stable tree")
@@ -249,6 +256,8 @@ def turn(siege: Siege, lie: Lie, seconds: float) -> Record:
         lab.start_and_wait(lab.position(host))
     words = lie.words.format_map(names)
     siege.tell(host, *words.split())
+    if lie.orders:
+        give_orders(siege, names, seconds)
     if lie.restarts:
         time.sleep(seconds / 3)
         lab.kill(lab.position(names[lie.restarts]))
@@ -283,7 +292,30 @@ def turn(siege: Siege, lie: Lie, seconds: float) -> Record:
         "others_moved": {address: times for address, times in moved.items() if address not in concerned},
         "misplaced": misplaced,
         "back": back,
+        "executed": wrong_lines(siege) if lie.orders else [],
     }
+
+
+def give_orders(siege: Siege, names: Mapping[str, str], seconds: float) -> None:
+    """As an operator, at a node of another branch, one after the other; the liar repeats the earlier ones meanwhile.
+    Each order appends a line on each node."""
+    file = Path(names["executed"])
+    file.write_text("")
+    line = f'echo "{GENUINE} $SUBORD_TAG $SUBORD_NODE" >> {file}'
+    command = ("subord", "exec", "-a", "-n", "-q", "-t", "5", "--shell", line)
+    for _ in range(ORDERS):
+        siege.lab.run(siege.lab.position(names["later"]), *command)
+        time.sleep(seconds / ORDERS)
+
+
+def wrong_lines(siege: Siege) -> list[str]:
+    """What was executed and must not be, or more than once; nodes of other branches that did not execute them all."""
+    lines = Counter((siege.lab.directory.path / EXECUTED).read_text().splitlines())
+    found = [line for line in lines if not line.startswith(f"{GENUINE} ")]
+    found += [f"{line}: {times} times" for line, times in lines.items() if times > 1]
+    by_node = Counter(line.split()[-1] for line in lines)
+    beside = {siege.lab.address(each) for each in siege.honest} - {*siege.below}
+    return found + [f"{each}: {by_node[each]} of {ORDERS} orders" for each in beside if by_node[each] != ORDERS]
 
 
 def misplaced_in(siege: Siege) -> list[str]:
@@ -313,17 +345,20 @@ def names_of(siege: Siege) -> dict[str, str]:
         "former": siege.former,
         "later": beside[-1],
         "other": next((address for address in beside if cluster.nodes[address].leader == siege.root), beside[0]),
+        "executed": str(lab.directory.path / EXECUTED),
         "subordinate": min(cluster.subordinates().get(siege.liar, ()), key=ip_address, default=siege.liar),
     }
 
 
 def seen(siege: Siege, address: str) -> tuple[Counter[str], dict[str, float]]:
-    """By word, what honest nodes have dropped so far, and how many of them show a refused order; and the lines of
-    `subord errors` that name the address, with how long ago each was noted last."""
+    """By word, what honest nodes have dropped and refused so far, and how many of them show a refused order; and the
+    lines of `subord errors` that name the address, with how long ago each was noted last."""
     lab = siege.lab
     words: Counter[str] = Counter()
     for position in siege.honest:
-        words.update(lab.document(position, "/v1/counters")["dropped_by_reason"])
+        counted = lab.document(position, "/v1/counters")
+        words.update(counted["dropped_by_reason"])
+        words.update({f"refused: {word}": times for word, times in counted["orders_refused_by_reason"].items()})
     told = lab.document(lab.position(siege.root), f"/v1/errors?budget={BUDGET_S:g}", ERRORS_S)
     lines = {"silent": 0.0} if address in told["silent"] else {}
     for each in told["problems"]:
@@ -356,6 +391,7 @@ def faults_of_turn(turn: Record) -> list[str]:
     found = faults_of_lie(_lie_of(turn), turn["refused"], turn["named"])
     found += [f"{address} moved" for address in turn["others_moved"]]
     found += [f"{address} is shown elsewhere" for address in turn["misplaced"]]
+    found += [f"executed: {words}" for words in turn["executed"]]
     return found + ([] if turn["back"] else ["the liar has no place any more"])
 
 

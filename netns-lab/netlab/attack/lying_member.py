@@ -16,6 +16,8 @@ again on each change, selects the lie; A and B are addresses:
     ring         gives its neighbours a key ring signed by a stranger, and an unsigned order of an operator
     replay A     keeps the row that A has signed, also on disk, and reports that one from then on
     hide A       shows the tree without A and what stands below it
+    orders F     alters orders of `subord exec` that pass, gives false ones, and repeats genuine ones (order_lies.py);
+                 each appends to the file F
 
 Without the file, or with an empty one, it tells the truth. It asks about listing after seconds, not ten minutes.
 """
@@ -36,11 +38,13 @@ import msgspec
 import trio
 
 from netlab.attack.frames import UDP, Packet, built
+from netlab.attack.order_lies import OrderLies
 from netlab.topology.addresses import hardware_address, packed
 from subord import cli, daemon
 from subord.api.handlers import peer_answers
 from subord.core import snapshots
 from subord.core.carriage.documents import Document
+from subord.core.carriage.engine.interface import Transmit
 from subord.core.carriage.orders import Order, namespace_for, signed_content
 from subord.core.edges import listing
 from subord.core.identity.identity import Identity
@@ -88,6 +92,7 @@ class Liar:
         self._tracker: Any = None
         self._given: tuple[str, ...] = ()  # names of the false documents
         self._phantom_signer = Ed25519Signer(new_seed())
+        self._orders = OrderLies()
 
     @property
     def words(self) -> list[str]:
@@ -159,6 +164,33 @@ class Liar:
                 self._tracker.membership.documents.drop(self._given)
                 self._given = ()
             await trio.sleep(LOOK_S)
+
+    # -- orders -------------------------------------------------------------------------------------------
+
+    def hears(self, data: bytes) -> None:
+        """A frame of orders comes."""
+        if self.words[0] == "orders":
+            self._orders.hears(data)
+
+    def passed_on(self, action: Transmit) -> Transmit:
+        """The frame to send in place of this one."""
+        match self.words:
+            case ["orders", file]:
+                return action._replace(data=self._orders.says(action.data, file))
+        return action
+
+    async def order_forever(self, orders: OrderDriver) -> None:
+        """False orders, while it is the lie."""
+        while True:
+            match self.words:
+                case ["orders", file]:
+                    await self._orders.give_all(orders, file, self._cluster, _signature_of_a_stranger)
+            await trio.sleep(LOOK_S)
+
+    @property
+    def _cluster(self) -> tuple[str, str]:
+        settings = self._node.context.settings
+        return settings.cluster_name, Terms.of(settings).network
 
     async def ask_forever(self, streams: Streams) -> None:
         """Ask questions, at most QUESTIONS at a time."""
@@ -261,10 +293,9 @@ class Liar:
 
     def _give(self) -> None:
         """A ring and an order, which this node holds as though they were accepted."""
-        now_ms, settings = int(time.time() * 1000), self._node.context.settings
-        cluster = settings.cluster_name, Terms.of(settings).network
+        now_ms = int(time.time() * 1000)
         ring = install(self._driver._transport.sealer.keyring, new_key())
-        signed = _signed_by_a_stranger(ring_order(ring, now_ms), cluster)
+        signed = _signed_by_a_stranger(ring_order(ring, now_ms), self._cluster)
         unsigned = Document(*forget_order("liar", Forget(((1, 1),), "none", "operator"), now_ms))
         self._given = (signed.name, unsigned.name)
         self._tracker.spread(DOCUMENTS, [signed, unsigned])
@@ -295,15 +326,18 @@ def _send_as(source: str, target: str, transport: Transport, messages: Iterable[
 
 
 def _signed_by_a_stranger(order: Order, cluster: tuple[str, str]) -> Document:
+    return Document(*order, _signature_of_a_stranger(signed_content(cluster, order), namespace_for(order.name)))
+
+
+def _signature_of_a_stranger(content: bytes, namespace: str) -> bytes:
     """With an SSH key that no operators file names."""
     with tempfile.TemporaryDirectory() as place:
         key = f"{place}/key"
         subprocess.run(
             ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", key], check=True, stdin=subprocess.DEVNULL
         )
-        command = ["ssh-keygen", "-q", "-Y", "sign", "-f", key, "-n", namespace_for(order.name)]
-        done = subprocess.run(command, input=signed_content(cluster, order), capture_output=True, check=True)
-    return Document(*order, done.stdout)
+        command = ["ssh-keygen", "-q", "-Y", "sign", "-f", key, "-n", namespace]
+        return subprocess.run(command, input=content, capture_output=True, check=True).stdout
 
 
 async def storm(transport: Transport, target: tuple[str, int]) -> None:
@@ -326,6 +360,7 @@ def main(argv: list[str]) -> int | None:
     liar = Liar(Path(argv[-1]).parent)
     send, run, serve, answer = Transport.send, Driver.run, Streams.serve, peer_answers.answer
     begin, roster, receive = Tracker.__init__, snapshots.roster, OrderDriver.receive
+    transmit, carry = OrderDriver._transmit, OrderDriver.run
 
     async def beside(one: Any, *words: Any, other: Any) -> None:
         async with trio.open_nursery() as nursery:
@@ -336,6 +371,10 @@ def main(argv: list[str]) -> int | None:
         if liar.words[0] == "mute":
             await trio.sleep_forever()
         return await answer(shown, question)
+
+    def received(orders: OrderDriver, link: Any, data: bytes) -> bool:
+        liar.hears(data)
+        return liar.words[0] == "mute" or receive(orders, link, data)
 
     def begun(tracker: Tracker, *given: Any) -> None:
         begin(tracker, *given)
@@ -352,7 +391,9 @@ def main(argv: list[str]) -> int | None:
     patched = Tracker
     patched.__init__ = begun
     patched = OrderDriver
-    patched.receive = lambda orders, link, data: liar.words[0] == "mute" or receive(orders, link, data)
+    patched.receive = received
+    patched._transmit = lambda orders, action: transmit(orders, liar.passed_on(action))
+    patched.run = lambda orders: beside(carry, orders, other=liar.order_forever)
     patched = snapshots
     patched.roster = lambda node, now: liar.shown(roster(node, now))
     return cli.main(argv)

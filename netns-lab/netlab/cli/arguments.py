@@ -167,6 +167,12 @@ def _add_evaluations(tests: Commands[Parser]) -> None:
     test.add_argument("--at-once", type=_positive, default=75, metavar="N", help="agents that get an order together")
     _add_several(test, "--faults", NAMES_OF_FAULTS, "FAULT,...")
     test.set_defaults(repeat=3)
+    once = "each live node runs a command of `subord exec` once, whatever happens to an interior node"
+    test = _test(tests, "exec-rounds", once, "45", "--events")
+    test.add_argument("--fanout", type=_positive, default=3, metavar="P")
+    test.add_argument("--rounds", type=_positive, default=50, metavar="N")
+    test.add_argument("--seed", type=int, default=1, help="of what the rounds draw")
+    test.set_defaults(repeat=1)
     test = _test(tests, "prometheus", "the real one finds all nodes, and raises an alert when one dies", "100")
     test.add_argument("--fanout", type=_positive, default=8, metavar="P")
     times = _number(lambda n: 1 <= n <= 100, "is not from 1 to 100")

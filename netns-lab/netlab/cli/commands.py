@@ -50,6 +50,7 @@ EXPERIMENTS = {
     "siege": "attack.experiment",
     "insider": "attack.insider",
     "agents": "experiments.agent_faults",
+    "exec-rounds": "experiments.exec_rounds",
 }
 """Module of `stabilise` and of each word of `evaluate`, with `Plan`, `table` and `is_whole`."""
 

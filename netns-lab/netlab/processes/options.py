@@ -51,8 +51,8 @@ class Options:
     def __post_init__(self) -> None:
         if self.previous is None and self.old:
             raise LabError("Old nodes need a release to be of: give --previous FILE, too.")
-        if self.agents and (self.execute or self.daemon):
-            raise LabError("Agents are forked as daemons are: leave out --exec and --daemon.")
+        if self.agents and self.execute:
+            raise LabError("Agents are forked as daemons are: leave out --exec.")
         if self.previous is not None and (self.execute or self.daemon):
             raise LabError("--previous is for daemons that are forked: leave out --exec and --daemon.")
         if strangers := set(self.old) - set(self.addresses):

@@ -338,6 +338,7 @@ class CountersDocument(Document, frozen=True, kw_only=True):
     messages_sent_by_type: dict[str, int]
     messages_received_by_type: dict[str, int]
     dropped_by_reason: dict[str, int]
+    orders_refused_by_reason: dict[str, int]
     send_errors_by_errno: dict[str, int]
     jobs_done: float
     jobs_per_hour: float | None

@@ -218,6 +218,7 @@ def counters(node: NodeApi) -> CountersDocument:
         messages_sent_by_type=dict(counted.messages_sent),
         messages_received_by_type=dict(counted.messages_received),
         dropped_by_reason=dict(counted.dropped),
+        orders_refused_by_reason=dict(counted.orders_refused),
         send_errors_by_errno=dict(counted.send_errors),
         jobs_done=counted.jobs_done,
         jobs_per_hour=node.performance.jobs_per_hour,

@@ -65,6 +65,7 @@ from subord.runtime.frames import Frames, Sender, Stream
 from subord.runtime.orders.agent import Agent
 from subord.runtime.orders.call import Call
 from subord.runtime.orders.link import OrderLink, is_credit, is_of_orders
+from subord.runtime.orders.waiting import Waiting
 
 logger = logging.getLogger("subord")
 CALLS_OF_ONE_MAX: Final = 16
@@ -85,15 +86,6 @@ class Carrier(Protocol):
     @property
     def actions(self) -> Mapping[type[PartAction], Callable[[Any], None]]: ...
     def part_of(self, tree: RosterTree) -> Part: ...
-
-
-class _Waiting:
-    """A command that waits for an answer, or takes what is known so far."""
-
-    def __init__(self, progress: Callable[[Answer], None] | None) -> None:
-        self.progress = progress
-        self.answer: Answer | None = None
-        self.is_over = trio.Event()
 
 
 class OrderDriver:
@@ -130,7 +122,7 @@ class OrderDriver:
         self._timer = trio.CancelScope(deadline=inf)
         self._links: dict[Link, OrderLink] = {}
         self._calls: dict[Link, Call] = {}
-        self._waiting: dict[Tag, _Waiting] = {}
+        self._waiting: dict[Tag, Waiting] = {}
         self._nursery: trio.Nursery | None = None
         self._part_actions: dict[type[PartAction], Callable[[Any], None]] = {}
         """What carries out the actions of parts."""
@@ -293,7 +285,7 @@ class OrderDriver:
         if tag in self._waiting:
             missing = () if targets is None else ((BUSY, targets),)
             return Answer(targets=targets or NONE, missing=missing, is_resolved=targets is not None)
-        waiting = self._waiting[tag] = _Waiting(progress)
+        waiting = self._waiting[tag] = Waiting(service, progress)
         issuer = self._node.context.position
         try:
             order = order_of(tag, service, payload, targets, issuer, authority=authority, receipts=receipts)
@@ -303,8 +295,14 @@ class OrderDriver:
         finally:
             self.cancel(tag)
             del self._waiting[tag]
+            waiting.is_over.set()
         assert waiting.answer is not None
         return waiting.answer
+
+    def waiting(self, tag: Tag) -> Waiting | None:
+        """The command of this node that waits for an order, if there is one, and its results count as they come."""
+        found = self._waiting.get(tag)
+        return found if found is not None and found.is_live else None
 
     def cancel(self, tag: Tag) -> None:
         """No command waits for the order any more: `order` returns with what is known, if it has not."""
@@ -315,12 +313,12 @@ class OrderDriver:
     def _answer(self, action: Progress | Finished) -> None:
         waiting = self._waiting.get(action.tag)
         if waiting is not None:
-            waiting.answer = action.answer
             if isinstance(action, Finished):
+                waiting.answer = action.answer
                 self._count(action.answer)
                 waiting.is_over.set()
-            elif waiting.progress is not None:
-                waiting.progress(action.answer)
+            else:
+                waiting.take(action.answer)
 
     def _count(self, answer: Answer) -> None:
         """Causes of other nodes may be any words."""

@@ -1,10 +1,11 @@
-"""Verifies the signatures of operators by OpenSSH's ssh-keygen, against the operators file of this node.
+"""Verifies the signatures of operators against the operators file of this node, as OpenSSH's ssh-keygen does.
 
 Inputs are a content, its signature, a namespace and the time of signing; output is a verdict with a word of
-core/carriage/verdicts.py. The happy path takes two processes, one after the other; more are used to find the word of
-a refusal. Invariants: nothing is accepted that `ssh-keygen -Y verify` has not accepted for a principal of this file;
-time, rate, memory and the number of processes are bounded, whatever neighbours send. The false signatures of one
-neighbour take at most FALSE_PER_S of the PER_S verifications, so genuine orders of the others are not refused.
+core/carriage/verdicts.py. A plain signature of Ed25519 is accepted in this process (plain_signature.py). All others,
+and every refusal, are decided by ssh-keygen, in two processes or more, one after the other. Invariants: nothing is
+accepted that `ssh-keygen -Y verify` does not accept for a principal of this file; time, rate, memory and the number
+of processes are bounded, whatever neighbours send. The false signatures of one neighbour take at most FALSE_PER_S of
+the PER_S verifications, so genuine orders of the others are not refused.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from __future__ import annotations
 import hashlib
 import logging
 import os
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from math import inf
@@ -23,7 +24,7 @@ import trio
 from subord.core.carriage.orders import Verdict
 from subord.core.pacing.token_bucket import TokenBucket
 from subord.core.tables import BoundedMap
-from subord.runtime.security import allowed_signers
+from subord.runtime.security import allowed_signers, plain_signature
 from subord.runtime.security.operators_file import DEFAULT, OperatorsFile, opened, read
 from subord.runtime.security.sshsig import PublicKey, SshsigError, signature_of
 
@@ -32,7 +33,9 @@ logger = logging.getLogger("subord")
 SSH_KEYGEN: Final = "ssh-keygen"
 PROCESS_S_MAX: Final = 5.0
 PER_S, BURST = 5.0, 20.0
-"""Verifications; one takes some 10 ms (docs/security.md)."""
+"""Verifications by ssh-keygen; one takes some 10 ms (docs/security.md)."""
+PLAIN_PER_S, PLAIN_BURST = 100.0, 200.0
+"""In this process; one takes some 0.1 ms. Beyond it ssh-keygen decides."""
 FALSE_PER_S, FALSE_BURST = 1.0, 10
 """Of one neighbour, or of the control socket; then what it offers is not verified."""
 SOURCES_MAX: Final = 1024
@@ -56,8 +59,22 @@ class _RefusedError(Exception):
         return str(self.args[0])
 
 
+class _Given(NamedTuple):
+    """What is verified."""
+
+    content: bytes
+    signature: bytes
+    namespace: str
+    at_ms: int
+
+    @property
+    def at_s(self) -> int:
+        """The time of signing as ssh-keygen takes it."""
+        return min(max(self.at_ms // 1000, TIME_S_MIN), TIME_S_MAX)
+
+
 class _Order(NamedTuple):
-    """What is verified. `path`: of the signature, for programs that inherit `descriptors`."""
+    """The same for ssh-keygen. `path`: of the signature, for programs that inherit `descriptors`."""
 
     content: bytes
     namespace: str
@@ -84,6 +101,7 @@ class Operators:
         self._process_s_max = process_s_max
         self._clock = clock
         self._bucket = TokenBucket(PER_S, clock(), BURST)
+        self._plain_bucket = TokenBucket(PLAIN_PER_S, clock(), PLAIN_BURST)
         self._turn = trio.Lock()
         self._revoked: frozenset[str] = frozenset()
         self._verdicts: BoundedMap[bytes, tuple[Verdict, float]] = BoundedMap(CACHED_MAX)
@@ -113,22 +131,47 @@ class Operators:
         """Whether an operator of this node has signed `content` for `namespace`, with a key valid at `at_ms`."""
         if not signature:
             return Verdict("unsigned")
+        given = _Given(content, signature, namespace, at_ms)
         with opened(self.path) as file:
             if file.word:
                 return Verdict(file.word)
             name = _digest(content, signature, namespace.encode(), str((at_ms, file.identity)).encode())
-            verdict = self._known(name)
-            if verdict is None:
-                verdict = await self._in_turn(name, file, (content, signature, namespace, at_ms), source)
-            return verdict
+            return (
+                self._known(name)
+                or self._at_once(name, file, given, source)
+                or (await self._in_turn(name, file, given, source))
+            )
 
     def _known(self, name: bytes) -> Verdict | None:
         verdict, until = self._verdicts.get(name, (None, 0.0))
         return verdict if self._clock() < until else None
 
-    async def _in_turn(
-        self, name: bytes, file: OperatorsFile, given: tuple[bytes, bytes, str, int], source: str
-    ) -> Verdict:
+    def _keep(self, name: bytes, verdict: Verdict, source: str) -> None:
+        if verdict.word not in PASSING:
+            self._verdicts[name] = verdict, self._clock() + REFUSED_S if verdict.word else inf
+        if verdict.word not in ("", *PASSING):
+            now = self._clock()
+            self._false_until[source] = max(self._false_until.get(source, now), now) + 1 / FALSE_PER_S
+
+    def _at_once(self, name: bytes, file: OperatorsFile, given: _Given, source: str) -> Verdict | None:
+        """Of a plain signature that is genuine; None: ssh-keygen decides."""
+        if self._has_used_its_share(source) or not self._plain_bucket.admit(self._clock()):
+            return None
+        found = plain_signature.signer_of(given.signature, given.content, given.namespace, read(file), given.at_s)
+        if found is None:
+            return None
+        verdict = self._accepted(file, found.fingerprint, found.principals)
+        self._keep(name, verdict, source)
+        return verdict
+
+    def _accepted(self, file: OperatorsFile, fingerprint: str, principals: Sequence[str]) -> Verdict:
+        """The verdict on a genuine signature of a key with these names."""
+        is_revoked = not self._revoked.isdisjoint((fingerprint, *principals))
+        # The names are those of the first line with the key.
+        is_revoked = is_revoked or (bool(self._revoked) and fingerprint in self._keys_of_revoked(file))
+        return Verdict("revoked" if is_revoked else "", principals[0], fingerprint)
+
+    async def _in_turn(self, name: bytes, file: OperatorsFile, given: _Given, source: str) -> Verdict:
         if self._turn.statistics().tasks_waiting >= WAITING_MAX:
             return Verdict("busy")
         async with self._turn:
@@ -138,12 +181,9 @@ class Operators:
             if self._has_used_its_share(source) or not self._bucket.admit(self._clock()):
                 return Verdict("busy")
             revoked = self._revoked
-            verdict = await self._verdict(file, *given)
-            if verdict.word not in PASSING and revoked is self._revoked:
-                self._verdicts[name] = verdict, self._clock() + REFUSED_S if verdict.word else inf
-            if verdict.word not in ("", *PASSING):
-                now = self._clock()
-                self._false_until[source] = max(self._false_until.get(source, now), now) + 1 / FALSE_PER_S
+            verdict = await self._verdict(file, given)
+            if revoked is self._revoked:
+                self._keep(name, verdict, source)
             return verdict
 
     def _has_used_its_share(self, source: str) -> bool:
@@ -151,28 +191,24 @@ class Operators:
         until = self._false_until.get(source, 0.0)
         return until - self._clock() > (FALSE_BURST - 1) / FALSE_PER_S
 
-    async def _verdict(
-        self, file: OperatorsFile, content: bytes, signature: bytes, namespace: str, at_ms: int
-    ) -> Verdict:
+    async def _verdict(self, file: OperatorsFile, given: _Given) -> Verdict:
+        """As ssh-keygen decides."""
         key: PublicKey | None = None
         try:
-            stated = signature_of(signature)
+            stated = signature_of(given.signature)
             key = stated.key
-            if stated.namespace != namespace:
+            if stated.namespace != given.namespace:
                 raise _RefusedError("wrong_namespace")
-            with _in_memory(signature) as descriptor:
+            with _in_memory(given.signature) as descriptor:
                 path, inherited = f"/proc/self/fd/{descriptor}", (file.descriptor, descriptor)
-                order = _Order(content, namespace, _time(at_ms), file.path, path, inherited)
-                principals = await self._principals(order, key, at_ms)
+                order = _Order(given.content, given.namespace, _time(given.at_s), file.path, path, inherited)
+                principals = await self._principals(order, key, given.at_ms)
                 await self._verify(order, principals[0])
         except SshsigError:
             return Verdict("altered")
         except _RefusedError as error:
             return Verdict(error.word, fingerprint=key.fingerprint if key else "")
-        is_revoked = not self._revoked.isdisjoint((key.fingerprint, *principals))
-        # ssh-keygen says only the principals of the first line with the key.
-        is_revoked = is_revoked or (bool(self._revoked) and key.fingerprint in self._keys_of_revoked(file))
-        return Verdict("revoked" if is_revoked else "", principals[0], key.fingerprint)
+        return self._accepted(file, key.fingerprint, principals)
 
     async def _principals(self, order: _Order, key: PublicKey, at_ms: int) -> list[str]:
         """The names of the key in the operators file, at least one."""
@@ -228,10 +264,9 @@ def _digest(*parts: bytes) -> bytes:
     return found.digest()
 
 
-def _time(at_ms: int) -> str:
+def _time(at_s: int) -> str:
     """As ssh-keygen reads it, in UTC."""
-    at = datetime.fromtimestamp(min(max(at_ms // 1000, TIME_S_MIN), TIME_S_MAX), UTC)
-    return at.strftime("%Y%m%d%H%M%SZ")
+    return datetime.fromtimestamp(at_s, UTC).strftime("%Y%m%d%H%M%SZ")
 
 
 @contextmanager

@@ -75,6 +75,9 @@ def _add_actions(parser: argparse.ArgumentParser) -> None:
         "--list", action="store_true", help="show the commands that run on the nodes (default: on all)"
     )
     found.add_argument("--cancel", metavar="TAG", help="end the command of this order on the nodes (default: on all)")
+    found.add_argument(
+        "--attach", metavar="TAG", help="show what a command on this node is told, from another terminal; needs root"
+    )
     text = "print the whole output that NODE has kept of an earlier order"
     found.add_argument("--fetch", metavar=("TAG", "NODE"), nargs=2, help=text)
 
@@ -82,14 +85,10 @@ def _add_actions(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Prints the output of all nodes, and whom it covers; returns the exit code of EXIT_CODES."""
     words = arguments.words[1:] if arguments.words[:1] == ["--"] else arguments.words
-    if arguments.fetch is not None:
-        from subord.services.exec.fetching import fetch
+    if arguments.fetch is not None or arguments.list or arguments.cancel is not None or arguments.attach is not None:
+        from subord.services.exec.earlier import act
 
-        return fetch(arguments, *arguments.fetch)
-    if arguments.list or arguments.cancel is not None:
-        from subord.services.exec.managing import cancel, list_running
-
-        return list_running(arguments) if arguments.list else cancel(arguments, arguments.cancel)
+        return act(arguments)
     if not words:
         raise CommandError(f"say which command: subord exec -w NODES -- COMMAND; {NOTHING}", exit_codes.USAGE)
     from subord.services.exec.running import run as run_words

@@ -1,13 +1,12 @@
-"""One run of `subord exec`: the task, the waves, and the exit code.
+"""One run of `subord exec`: the task, and the waves.
 
-Inputs are the options and words of the command line, and standard input; outputs are what showing.py prints, and an
+Inputs are the options and words of the command line, and standard input; outputs are what results.py prints, and an
 exit code. Invariant: a wave begins only if the command ended with 0 on every node of all waves before it.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import secrets
 import select
@@ -16,16 +15,11 @@ import sys
 from typing import Final
 
 from subord.client import exit_codes
-from subord.client.daemon import Document
 from subord.client.errors import CommandError, to_stderr
-from subord.client.folding import folded, in_short
 from subord.client.naming import names_for
-from subord.client.text import count
 from subord.core.carriage.engine.bounds import PAYLOAD_BYTES_MAX, TAG_BYTES
-from subord.services.asking import coverage_line
-from subord.services.exec.giving import Told, give, payload_of
-from subord.services.exec.outcome import Ended
-from subord.services.exec.showing import Folded, JsonLines, Lines, View, failures
+from subord.services.exec.giving import give, payload_of
+from subord.services.exec.results import Results
 from subord.services.exec.targets import Targets, targets_of, waves
 from subord.services.exec.task import Run, keeps_all, output_bytes_for
 from subord.services.exec.words import NOTHING
@@ -42,117 +36,19 @@ def run(arguments: argparse.Namespace, words: list[str]) -> int:
     targets = targets_of(arguments)
     parts = waves(targets, arguments.batch)
     payload = payload_of(_task(arguments, words, max(len(each.places) for each in parts)))
-    found = _Run(arguments, payload, targets)
+    results = Results(arguments, names_for(arguments, [each["address"] for each in targets.places]))
+    rest: list[Targets] = []
     try:
         for number, part in enumerate(parts):
-            found.give(part)
-            if not found.is_well:
-                found.stop(parts[number + 1 :])
+            tag = secrets.token_bytes(TAG_BYTES)
+            results.take_all(give(arguments, payload, part, arguments.time_s, tag), tag)
+            if not results.is_well:
+                rest = parts[number + 1 :]
                 break
     except KeyboardInterrupt:
         to_stderr("subord: interrupted: the nodes end what still runs")
         raise
-    return found.close()
-
-
-class _Run:
-    """All waves of one command line."""
-
-    def __init__(self, arguments: argparse.Namespace, payload: bytes, targets: Targets) -> None:
-        self._arguments = arguments
-        self._payload = payload
-        self._names = names_for(arguments, [each["address"] for each in targets.places])
-        self._view: View = JsonLines() if arguments.json else Folded() if arguments.gather else Lines()
-        self._ended: list[tuple[Ended, list[str]]] = []
-        self._documents: list[Document] = []
-        self._unread = 0
-        self._not_begun: list[str] = []
-
-    def give(self, targets: Targets) -> None:
-        """Give the order of one wave, and show what comes."""
-        tag = secrets.token_bytes(TAG_BYTES)
-        for each in give(self._arguments, self._payload, targets, self._arguments.time_s, tag):
-            if isinstance(each, Told):
-                self._take(each, tag)
-            else:
-                self._documents.append(each)
-
-    def _take(self, told: Told, tag: bytes) -> None:
-        if not isinstance(told.result, Ended):
-            self._unread += len(told.addresses)
-            return
-        names = self._named(told.addresses)
-        self._ended.append((told.result, names))
-        self._view.add(told.result, names, tag.hex())
-
-    def _named(self, addresses: list[str]) -> list[str]:
-        return [self._names.get(each, each) for each in addresses]
-
-    def stop(self, rest: list[Targets]) -> None:
-        """A wave has failed: the others are not begun."""
-        self._not_begun = self._named([each["address"] for part in rest for each in part.places])
-
-    @property
-    def is_well(self) -> bool:
-        """Whether all nodes so far have ended with 0."""
-        return all(each["complete"] and not each["unshown"] for each in self._documents) and not (
-            self._unread or self._code
-        )
-
-    @property
-    def _code(self) -> int:
-        """The highest exit code."""
-        return max((ended.code for ended, _ in self._ended), default=0)
-
-    def close(self) -> int:
-        """Show the rest; returns the exit code."""
-        self._view.close()
-        covered = merged(self._documents)
-        if self._arguments.json:
-            print(json.dumps({**covered, "not_begun": self._not_begun}))
-        else:
-            self._say(covered)
-        is_well = self.is_well and not self._not_begun
-        if self._arguments.max_code:
-            return max(self._code, exit_codes.OK if is_well or self._code else exit_codes.NOT_REACHED)
-        return exit_codes.OK if is_well else exit_codes.NOT_REACHED
-
-    def _say(self, covered: Document) -> None:
-        """How it ended on standard error, the missing nodes in the last line."""
-        if self._arguments.quiet and self.is_well and not self._not_begun:
-            return
-        for line in failures(self._ended):
-            to_stderr(f"subord: {line}")
-        unshown = covered["unshown"] + self._unread
-        if unshown:
-            what = "too many different ones, or of another release; ask fewer nodes"
-            to_stderr(f"subord: the results of {count(unshown, 'node')} are not shown: {what}")
-        if self._not_begun:
-            to_stderr(f"subord: not begun after the failure: {in_short(self._not_begun)}")
-        for each in covered["missing"]:
-            each["nodes"] = folded(self._named(each["addresses"]))
-        words = (
-            "{told} of {asked} answered the dry run"
-            if self._arguments.dry_run
-            else "{told} of {asked} ended in {oldest}"
-        )
-        to_stderr(coverage_line(covered, words))
-
-
-def merged(documents: list[Document]) -> Document:
-    """The coverage of several orders, for nodes of which none is in two."""
-    first, *others = documents
-    found = dict(first)
-    for each in others:
-        for key in ("asked", "told", "unshown", "oldest_ms"):
-            found[key] += each[key]
-        found["complete"] = found["complete"] and each["complete"]
-        found["missing"] = [*found["missing"], *each["missing"]]
-        ended = dict(found["ended"])
-        for how, nodes in each["ended"].items():
-            ended[how] = ended.get(how, 0) + nodes
-        found["ended"] = ended
-    return found
+    return results.close([each["address"] for part in rest for each in part.places])
 
 
 def _task(arguments: argparse.Namespace, words: list[str], nodes: int) -> Run:

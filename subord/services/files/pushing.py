@@ -7,23 +7,20 @@ as the last line, and an exit code that is 0 only if every node has the files.
 from __future__ import annotations
 
 import argparse
-import base64
 import json
 import os
 import secrets
-from collections.abc import Iterator
 from itertools import chain
-from typing import Final, NamedTuple
+from typing import Final
 
 import msgspec
 
 from subord.client import exit_codes
-from subord.client.daemon import DAEMON_GRACE_S, Document, lines
+from subord.client.daemon import Document
 from subord.client.errors import CommandError, to_stderr
 from subord.client.folding import folded
 from subord.client.naming import names_for
 from subord.client.options import socket_path
-from subord.client.orders.service_order import signed_order
 from subord.client.text import count, printable
 from subord.core.carriage.engine.bounds import TAG_BYTES
 from subord.services.asking import coverage_line
@@ -33,17 +30,11 @@ from subord.services.files.manifest import Manifest, ManifestError, opening
 from subord.services.files.outcome import DONE, SENTENCES, Pushed, decode
 from subord.services.files.task import Push, encode
 from subord.services.files.upload import upload
+from subord.services.giving import Told, give
 
 SERVICE: Final = "files"
 GRACE_S: Final = 5.0
 """For the results to come back, beside the time of the nodes."""
-
-
-class Told(NamedTuple):
-    """An outcome, and the nodes that told it. `pushed` None: it is of another release."""
-
-    pushed: Pushed | None
-    addresses: list[str]
 
 
 class NodesDocument(msgspec.Struct, frozen=True, kw_only=True):
@@ -73,8 +64,8 @@ def run(arguments: argparse.Namespace) -> int:
     pieces = chain((begin,), contents(found))
     blob, source = upload(socket_path(arguments), pieces, tag.hex(), left_s)
     payload = encode(Push(blob, source, arguments.dry_run))
-    told, document = list[Told](), None
-    for each in _given(arguments, payload, targets, left_s, tag):
+    told, document = list[Told[Pushed]](), None
+    for each in give(arguments, SERVICE, payload, targets.positions, decode, left_s=left_s, tag=tag):
         if isinstance(each, Told):
             told.append(each)
         else:
@@ -96,33 +87,18 @@ def _target(arguments: argparse.Namespace, paths: list[bytes]) -> bytes:
     return folders.pop()
 
 
-def _given(
-    arguments: argparse.Namespace, payload: bytes, targets: Targets, left_s: float, tag: bytes
-) -> Iterator[Told | Document]:
-    """What nodes tell, and at last the document. Raises CommandError."""
-    body = signed_order(arguments, SERVICE, payload, targets.positions, left_s, tag=tag)
-    target = f"/v1/{SERVICE}?budget={left_s:.3f}"
-    for line in lines(socket_path(arguments), target, left_s + DAEMON_GRACE_S, body):
-        if "document" in line:
-            document: Document = line["document"]
-            yield document
-            return
-        for each in line["results"]:
-            yield Told(decode(base64.b64decode(each["result"])), each["nodes"])
-
-
 # -- output -----------------------------------------------------------------------------------------------------
 
 
-def _shown(arguments: argparse.Namespace, targets: Targets, told: list[Told], document: Document) -> int:
+def _shown(arguments: argparse.Namespace, targets: Targets, told: list[Told[Pushed]], document: Document) -> int:
     names = names_for(arguments, [each["address"] for each in targets.places], document)
     by_outcome: dict[Pushed, list[str]] = {}
     unread = document["unshown"]
     for each in told:
-        if each.pushed is None:
+        if each.result is None:
             unread += len(each.addresses)
         else:
-            by_outcome.setdefault(each.pushed, []).extend(names.get(one, one) for one in each.addresses)
+            by_outcome.setdefault(each.result, []).extend(names.get(one, one) for one in each.addresses)
     ordered = sorted(by_outcome.items(), key=lambda pair: (not pair[0].is_done, -len(pair[1]), pair[0].how))
     is_well = document["complete"] and not unread and all(each.is_done for each in by_outcome)
     if arguments.json:

@@ -19,6 +19,7 @@ class Aim(msgspec.Struct, frozen=True, kw_only=True):
     nodes: tuple[int, int] | None = None  # fewest and most
     kinds: tuple[str, ...] = ()  # of faults and clusters; see kinds.py
     services: bool = False  # orders while the faults happen; see services/play.py
+    rounds: bool = False  # orders that append a line, each with a fault; see services/rounds.py
 
     @property
     def options(self) -> str:
@@ -33,8 +34,7 @@ class Aim(msgspec.Struct, frozen=True, kw_only=True):
             words.append(f" --nodes {fewest}" if fewest == most else f" --nodes {fewest}-{most}")
         if self.kinds:
             words.append(f" --kinds {','.join(self.kinds)}")
-        if self.services:
-            words.append(" --services")
+        words += [f" --{name}" for name in ("services", "rounds") if getattr(self, name)]
         return "".join(words)
 
 

@@ -30,11 +30,15 @@ WIDE = 0.5  # share of the clusters with seeds or announcements that are spread 
 WIDE_SIZE = 65_534
 CHAIN_MAX = 40  # with one guest slot and no homes the tree is a chain, and a long one heals slowly
 NODES_OF_SERVICES = (5, 30)
+NODES_OF_ROUNDS = (5, 60)
+SETTLED_S = 120.0
 EDGE_OF_LEVEL = 0.2  # share of dense clusters whose size is that of full levels, or one off
 
 
 def draw(seed: int, mapping: MappingName = "ip", aim: Aim = ANY) -> Scenario:
     """The scenario of a seed, the same on every machine. Another mapping adds changes of the measured values."""
+    if aim.rounds:
+        return _for_rounds(seed, aim)
     script = _drawn(seed, _for_services(aim) if aim.services else aim)
     if mapping == "ip":
         return script
@@ -46,6 +50,16 @@ def draw(seed: int, mapping: MappingName = "ip", aim: Aim = ANY) -> Scenario:
 def _for_services(aim: Aim) -> Aim:
     """Small clusters, and faults of honest nodes, unless the aim names others."""
     return msgspec.structs.replace(aim, nodes=aim.nodes or NODES_OF_SERVICES, kinds=aim.kinds or OF_SERVICES)
+
+
+def _for_rounds(seed: int, aim: Aim) -> Scenario:
+    """A dense cluster that settles; the faults are drawn while it runs (services/rounds.py)."""
+    chance = Random(f"{seed}/rounds")
+    size, fanout = chance.randint(*(aim.nodes or NODES_OF_ROUNDS)), aim.fanout or chance.choice((2, 2, 3, 4, 8))
+    timing: TimingName = chance.choice(("lab", "lan"))
+    cluster = Cluster(nodes=size, fanout=fanout, guest_slots=aim.guest_slots, timing=timing, register=True)
+    steps = definition.Start(order="random"), definition.Expect(within_s=SETTLED_S)
+    return Scenario(title=f"seed {seed}", seed=seed, cluster=cluster, steps=steps)
 
 
 def _drawn(seed: int, aim: Aim) -> Scenario:

@@ -7,6 +7,7 @@ stopped, time does not count: a renewal may arrive late.
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Final
 
 from subord.core.carriage.engine.frames import Tag
@@ -29,6 +30,8 @@ class LeaseJudge:
         self._judge = judge
         self.alone_s: dict[Key, float] = {}
         """What runs, and for how long no issuer has waited for it."""
+        self.times: Counter[Key] = Counter()
+        """How often each node has begun to act on a tag, in all lives of its host."""
         self._is_looking = False
 
     def began(self, position: Position, tag: Tag) -> None:
@@ -36,6 +39,7 @@ class LeaseJudge:
             self._is_looking = True
             self._world.after(LOOK_S, self._look)
         self.alone_s[position, tag] = 0.0
+        self.times[position, tag] += 1
 
     def ended(self, position: Position, tag: Tag, cause: str) -> None:
         """C5: nothing is cancelled while its issuer waits. A lease may be over, if the issuer cannot be heard."""

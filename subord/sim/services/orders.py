@@ -401,6 +401,7 @@ class Orders(Carried):
 
     def _act(self, position: Position, engine: Engine, act: Act) -> None:
         order = act.order
+        assert act.lease_s < bounds.LEASE_S + TICK_S, f"{position} has a lease of {act.lease_s} s"
         if order.service == LEASED:
             self._world.after(0.0, self._agents.act, position, engine, act, self.act_s(order.tag))
             return

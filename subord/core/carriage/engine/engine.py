@@ -249,8 +249,12 @@ class Engine:
         self._links.send(link, Lost(body.number) if task is None else Ack(body.number))
         until = now + min(body.lease_ms / 1000, bounds.LEASE_S)
         if task is not None and until >= task.lease_until + bounds.RENEW_S_MIN:
-            self._due.plan(task, "lease_until", until)
+            self._lease(task, until)
             self._renew(task, now)
+
+    def _lease(self, task: Task, until: float) -> None:
+        task.leased_until = until
+        self._due.plan(task, "lease_until", until)
 
     def _renew(self, task: Task, now: float) -> None:
         """The issuer still waits: tell the nodes that were asked, and what acts here."""
@@ -351,7 +355,7 @@ class Engine:
             self._due.plan(task, "renew_at", now + bounds.RENEW_S)
         else:
             asker.link.held[asker.number] = task
-            self._due.plan(task, "lease_until", now + min(lease_s, bounds.LEASE_S))
+            self._lease(task, now + min(lease_s, bounds.LEASE_S))
         self._due.plan(task, "until", now + left_s)
         self._routing.start(task, now)
         self._touch(task)

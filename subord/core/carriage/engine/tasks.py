@@ -86,14 +86,16 @@ class Task:
         """Whether it waits for a place of the coordinator (admission.py)."""
         self.slot_until = inf
         self.lease_until = inf
-        """Until when it is held without a renewal; infinity: of a command here."""
+        """Until when it is held without a renewal; infinity: of a command here, or it is over."""
+        self.leased_until = began_at
+        """The same, also when it is over: it may act here all the same, once its tag is on the disk."""
         self.renew_at = inf
         """When the issuer renews the leases of its questions."""
         self.is_over = False
 
     def lease_s(self, now: float) -> float:
         """What is left of its lease, which its own questions get."""
-        return bounds.LEASE_S if self.asker is None else max(0.0, self.lease_until - now)
+        return bounds.LEASE_S if self.asker is None else max(0.0, self.leased_until - now)
 
     @property
     def source(self) -> Position:

@@ -1,0 +1,112 @@
+"""What came of the orders of one command line: shown as it comes, with the coverage as the last line.
+
+Inputs are results and documents of orders (services/giving.py), for nodes of which none is in two orders; outputs are
+what showing.py prints, and an exit code.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterable, Mapping, Sequence
+
+from subord.client import exit_codes
+from subord.client.daemon import Document
+from subord.client.errors import to_stderr
+from subord.client.folding import folded, in_short
+from subord.client.text import count
+from subord.services.asking import coverage_line
+from subord.services.exec.outcome import Ended, Result
+from subord.services.exec.showing import Folded, JsonLines, Lines, View, failures
+from subord.services.giving import Told
+
+
+class Results:
+    """Of one command line. `names`: of nodes by address."""
+
+    def __init__(self, arguments: argparse.Namespace, names: Mapping[str, str]) -> None:
+        self._arguments = arguments
+        self._names = names
+        self._view: View = JsonLines() if arguments.json else Folded() if arguments.gather else Lines()
+        self._ended: list[tuple[Ended, list[str]]] = []
+        self._documents: list[Document] = []
+        self._unread = 0
+
+    def take_all(self, given: Iterable[Told[Result] | Document], tag: bytes) -> None:
+        """All of one order."""
+        for each in given:
+            if isinstance(each, Told):
+                self._take(each, tag)
+            else:
+                self._documents.append(each)
+
+    def _take(self, told: Told[Result], tag: bytes) -> None:
+        if not isinstance(told.result, Ended):
+            self._unread += len(told.addresses)
+            return
+        names = self._named(told.addresses)
+        self._ended.append((told.result, names))
+        self._view.add(told.result, names, tag.hex())
+
+    def _named(self, addresses: Iterable[str]) -> list[str]:
+        return [self._names.get(each, each) for each in addresses]
+
+    @property
+    def is_well(self) -> bool:
+        """Whether all nodes so far have ended with 0."""
+        return all(each["complete"] and not each["unshown"] for each in self._documents) and not (
+            self._unread or self._code
+        )
+
+    @property
+    def _code(self) -> int:
+        """The highest exit code."""
+        return max((ended.code for ended, _ in self._ended), default=0)
+
+    def close(self, not_begun: Sequence[str] = ()) -> int:
+        """Show the rest; returns the exit code. `not_begun`: addresses, after a failure."""
+        self._view.close()
+        covered, names = merged(self._documents), self._named(not_begun)
+        is_well = self.is_well and not names
+        if self._arguments.json:
+            print(json.dumps({**covered, "not_begun": names}))
+        elif not (self._arguments.quiet and is_well):
+            self._say(covered, names)
+        if self._arguments.max_code:
+            return max(self._code, exit_codes.OK if is_well or self._code else exit_codes.NOT_REACHED)
+        return exit_codes.OK if is_well else exit_codes.NOT_REACHED
+
+    def _say(self, covered: Document, not_begun: list[str]) -> None:
+        """How it ended on standard error, the missing nodes in the last line."""
+        for line in failures(self._ended):
+            to_stderr(f"subord: {line}")
+        unshown = covered["unshown"] + self._unread
+        if unshown:
+            what = "too many different ones, or of another release; ask fewer nodes"
+            to_stderr(f"subord: the results of {count(unshown, 'node')} are not shown: {what}")
+        if not_begun:
+            to_stderr(f"subord: not begun after the failure: {in_short(not_begun)}")
+        for each in covered["missing"]:
+            each["nodes"] = folded(self._named(each["addresses"]))
+        words = (
+            "{told} of {asked} answered the dry run"
+            if self._arguments.dry_run
+            else "{told} of {asked} ended in {oldest}"
+        )
+        to_stderr(coverage_line(covered, words))
+
+
+def merged(documents: list[Document]) -> Document:
+    """The coverage of several orders, for nodes of which none is in two."""
+    first, *others = documents
+    found = dict(first)
+    for each in others:
+        for key in ("asked", "told", "unshown", "oldest_ms"):
+            found[key] += each[key]
+        found["complete"] = found["complete"] and each["complete"]
+        found["missing"] = [*found["missing"], *each["missing"]]
+        ended = dict(found["ended"])
+        for how, nodes in each["ended"].items():
+            ended[how] = ended.get(how, 0) + nodes
+        found["ended"] = ended
+    return found
