@@ -1,10 +1,9 @@
 """Serves the socket of the agent: takes orders, has them judged, carries each out once, and tells the outcome.
 
 Inputs are a connection of the daemon with one order, and renewals of its lease, or with one document; output is its
-outcome. What runs goes
-on when the connection ends, what is leased until its lease is over; the outcome is in the journal, and a later
-connection with the same order gets it. Invariant: a service is called only after the order was accepted and its tag
-is on the disk. A tag without outcome on the disk, on which this process does not act, is `outcome unknown`.
+outcome. What runs goes on when the connection ends, what is leased until its lease is over; the outcome is in the
+journal, and a later connection with the same order gets it. Invariant: a service is called only after the order was
+accepted and its tag is on the disk. A tag without outcome on the disk, on which this process does not act, is `outcome unknown`.
 """
 
 from __future__ import annotations

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from typing import TYPE_CHECKING
 
 from subord.client.options import TIMEOUT_S, add_json, add_names, add_socket, number
 from subord.client.orders.signing import add_key_option
@@ -11,8 +12,9 @@ from subord.services.exec.words import add_targets
 TIME_S = 600.0
 TIME_S_MAX = 86_000
 LOOK_S = 60.0
-_Actions = argparse._SubParsersAction[argparse.ArgumentParser]
-_Options = argparse._ArgumentGroup
+if TYPE_CHECKING:
+    _Actions = argparse._SubParsersAction[argparse.ArgumentParser]
+    _Options = argparse._ArgumentGroup
 
 
 def add(subparsers: _Actions) -> None:
