@@ -3,7 +3,8 @@
 Inputs are a connection of the daemon with one order, and renewals of its lease, or with one document; output is its
 outcome. What runs goes on when the connection ends, what is leased until its lease is over; the outcome is in the
 journal, and a later connection with the same order gets it. Invariant: a service is called only after the order was
-accepted and its tag is on the disk. A tag without outcome on the disk, on which this process does not act, is `outcome unknown`.
+accepted and its tag is on the disk. A tag without outcome on the disk, on which this process does not act, is
+`outcome unknown`.
 """
 
 from __future__ import annotations
