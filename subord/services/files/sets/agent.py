@@ -154,7 +154,7 @@ def _accepted(work: _Work, record: Record | None) -> Record:
         keeping = work.keeping(record, pause=trio.from_thread.check_cancelled)
         record = keeping.mended(record)
         if record.is_released and record.placed is not None and record.placed.to != work.said.to:
-            record, _ = keeping.forget_previous(record)
+            keeping.remove_previous(record)
     tag = tag_at(b"set " + work.name.encode(), work.context.node)
     found = accepting.accepted(handed.document, work.said, work.signer, tag, record=record, others=others)
     if found != record:

@@ -87,10 +87,9 @@ def collect(sets: Sets, *, takes_previous: bool, prune: Callable[[], tuple[int, 
         if not (record.is_released or takes_previous) or record.phase:
             continue
         try:
-            if record.previous is not None:
-                keeping = Keeping(sets, name, record.tag)
-                size += keeping.forget_previous(record)[1]
-                directories += 1
+            removed = Keeping(sets, name, record.tag).remove_previous(record)
+            if removed is not None:
+                directories, size = directories + 1, size + removed
             if record.is_released:
                 sets.forget_manifest(name)
         except (FilesError, OSError) as error:

@@ -226,14 +226,17 @@ class Keeping:
 
     # -- the previous version -------------------------------------------------------------------------------------
 
-    def forget_previous(self, record: Record) -> tuple[Record, int]:
-        """Delete the previous version; the bytes that its files had. Raises FilesError, OSError."""
+    def remove_previous(self, record: Record) -> int | None:
+        """Delete the directory of the previous version; the bytes that its files had, None: there is none. Its blob
+        stays in use. Raises FilesError, OSError."""
         if record.previous is None:
-            return record, 0
-        with Target(os.path.dirname(record.previous.to) or b"/") as target:
+            return None
+        with Target(os.path.dirname(record.previous.to)) as target:
+            if status_of(self._old, target.folder(b"")) is None:
+                return None
             size = _size_of(target.full(self._old))
             remove(self._old, target.folder(b""))
-        return self._put(record, previous=None), size
+        return size
 
     def _put(self, record: Record, **changes: object) -> Record:
         record = msgspec.structs.replace(record, **changes)
