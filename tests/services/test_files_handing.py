@@ -11,7 +11,7 @@ import trio.testing
 
 from subord.core.carriage.documents import Document
 from subord.core.carriage.orders import Verdict
-from subord.core.carriage.published import WITHDRAWN, Content, Published, order_of
+from subord.core.carriage.published import WITHDRAWN, Content, Past, Published, order_of
 from subord.core.members.register import Record, Run, State
 from subord.runtime.blobs.store import BlobError
 from subord.runtime.orders.agent import SOURCES_MAX, Done
@@ -140,6 +140,25 @@ async def test_blobs_are_held_as_long_as_the_agent_names_them(
         stage.put(version)
         await settled()
         assert sorted(stage.held) == sorted(kept)
+
+
+async def test_the_publisher_keeps_what_others_ask_it_for(
+    nursery: trio.Nursery, autojump_clock: trio.testing.MockClock
+) -> None:
+    """Whether it has an agent or not."""
+    stage = Stage()
+    await started(stage, nursery)
+    content = [Content(blob(each), POSITION, 1, 1) for each in range(4)]
+    stage.put(1, content=content[1], nodes=((1, 3),))
+    await settled()
+    assert stage.held == [blob(1)]
+    past = tuple(Past(each, each, "ann", content[each]) for each in (2, 1))
+    stage.put(3, content=content[3], past=past)
+    await settled()
+    assert sorted(stage.held) == [blob(2), blob(3)]
+    stage.put(4, content=Content(WITHDRAWN, 1, 0, 0), past=past)
+    await settled()
+    assert stage.held == []
 
 
 async def test_a_set_that_is_dropped_holds_nothing(

@@ -142,6 +142,8 @@ def _released(work: _Work, record: Record) -> Record:
     mended = work.keeping(record, pause=trio.from_thread.check_cancelled).mended(record)
     found = accepting.released(work.handed.document, work.signer, mended)
     work.sets.put(work.name, found)
+    for each in record.holds:
+        Content(work.context.socket, each, 1, _holder(work.name)).release()
     logger.info("the set %s is released by %s: its files stay", work.name, work.handed.principal)
     return found
 
@@ -185,11 +187,16 @@ def _content(work: _Work, pause: Pause) -> Content:
     content_of = work.said.content
     sources = cycle(dict.fromkeys((content_of.source, *work.handed.sources)))
     for _ in range(ROUNDS_MAX):
-        content = Content(work.context.socket, content_of.blob, next(sources), f"set.{work.name}")
+        content = Content(work.context.socket, content_of.blob, next(sources), _holder(work.name))
         if content.fetch(pause, ASKS_MAX):
             return content
         content.release()
     raise FilesError(NO_CONTENT, "no node that was asked gives it")
+
+
+def _holder(name: str) -> str:
+    """Under this name the daemon keeps the blob for a while."""
+    return f"set.{name}"
 
 
 # -- orders -----------------------------------------------------------------------------------------------------

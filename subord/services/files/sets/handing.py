@@ -1,8 +1,9 @@
 """The sets of a node, as its daemon looks after them: hands documents to the agent, and keeps the blobs it names.
 
 Inputs are the documents of the node, and what the agent tells of each; outputs are calls of the agent, and blobs that
-are held. A document is handed over until the agent has carried it out, after pauses that double. Invariants: of a set
-one document is handed over at a time, the newest; without sets nothing is done.
+are held, also at the node where a version was published. A document is handed over until the agent has carried it
+out, after pauses that double. Invariants: of a set one document is handed over at a time, the newest; without sets
+nothing is done.
 """
 
 from __future__ import annotations
@@ -46,6 +47,8 @@ class Handing:
         self._node = node
         self._agent = agent
         self._sets: dict[str, _Set] = {}
+        self._named: dict[str, set[Blob]] = {}
+        """By set, the blobs that the agent has named last."""
         self._held: dict[str, dict[Blob, trio.CancelScope]] = {}
         """By set, the blobs that are held for it."""
         self._changed = trio.Event()
@@ -69,6 +72,7 @@ class Handing:
         found = {each.tag: each for each in self._node.tracker.membership.documents.of_kind(FILES)}
         for name in [name for name in self._sets if name not in found]:
             self._sets.pop(name).scope.cancel()
+            self._named.pop(name, None)
             self._hold(name, (), 0)
         for name, document in found.items():
             mark, before = mark_of(document.order), self._sets.get(name)
@@ -83,14 +87,17 @@ class Handing:
         said = read(document.order)
         if said is None:  # of a later release
             return
-        is_target = said.is_for(self._node.snapshot().position) and not said.is_withdrawn
+        position = self._node.snapshot().position
+        is_target, given = said.is_for(position) and not said.is_withdrawn, _given_by(said, position)
+        self._hold(name, given | self._named.get(name, set()), said.content.source)
         pause = Backoff(RETRY_S)
         with one.scope:
             while True:
                 done = await self._agent.hand(document, self._sources(said))
                 found = None if done is None else decode_followed(done.result)
                 if found is not None:
-                    self._hold(name, found.holds, said.content.source)
+                    self._named[name] = {*found.holds}
+                    self._hold(name, given | self._named[name], said.content.source)
                 if _is_over(found, is_target=is_target):
                     return
                 await trio.sleep(pause.step(NO_AGENT_S_MAX if done is None else RETRY_S_MAX))
@@ -131,6 +138,12 @@ class Handing:
         finally:
             if is_kept:
                 self._node.blobs.release(blob)
+
+
+def _given_by(said: Published, position: Position) -> set[Blob]:
+    """The blobs that others ask this node for: of the version that counts, and of the one before."""
+    contents = () if said.is_withdrawn else (said.content, *(each.content for each in said.past[:1]))
+    return {each.blob for each in contents if each.blob and each.source == position}
 
 
 def _is_over(found: Followed | None, *, is_target: bool) -> bool:

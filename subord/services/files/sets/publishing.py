@@ -54,8 +54,8 @@ from subord.services.files.task import Await
 from subord.services.files.upload import upload
 
 NOTHING: Final = "nothing was published"
-KEEP_S: Final = 86_400.0
-"""For so long the daemon keeps the blob by itself; then the nodes of the set have it."""
+KEEP_S: Final = 60.0
+"""For so long the daemon keeps the blob without the document that names it."""
 _NAME = re.compile(r"[0-9a-z]+")
 
 
