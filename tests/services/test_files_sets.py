@@ -454,6 +454,29 @@ def test_gc_deletes_what_no_set_names(node: Node) -> None:
     assert node.follow(old).state == "overtaken", "a recording of it does not count"
 
 
+def test_an_error_after_the_exchange_loses_nothing(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    (node.source / "a").write_text("one")
+    node.publish()
+    (node.source / "a").write_text("two")
+    document, real = node.document(), exchange._renameat2
+
+    def exchanged(*words: Any) -> None:
+        real(*words)
+        raise OSError(errno.EIO, "Input/output error")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(exchange, "_renameat2", exchanged)
+        assert node.follow(document).state == "failed"
+    assert (node.target / "a").read_text() == "two"
+    assert (node.hidden[0] / "a").read_text() == "one"
+    assert node.follow(document).state == "current"
+    assert (node.hidden[0] / "a").read_text() == "one"
+    record = node.sets.get(NAME)
+    assert record is not None
+    assert record.previous is not None
+    assert record.previous.version == 1
+
+
 # -- the end of the process ---------------------------------------------------------------------------------------
 
 KILLED = 9

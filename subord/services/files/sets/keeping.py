@@ -74,9 +74,8 @@ class Keeping:
     # -- a version ------------------------------------------------------------------------------------------------
 
     def carry_out(self, record: Record, stream: Callable[[], Stream]) -> Record:
-        """Bring a version to its directory, unless it is there, and run the command after it. `stream`: opens the
-        bundle. Raises FilesError and OSError: nothing is changed; and what `pause` raises."""
-        record = self.mended(record)
+        """Bring a version to its directory, unless it is there, and run the command after it. `record` is mended.
+        `stream`: opens the bundle. Raises FilesError and OSError: nothing is changed; and what `pause` raises."""
         if not record.is_in_place:
             record = self._place(record, stream())
         return self._run_after(record) if record.phase == DUE else record
@@ -116,7 +115,6 @@ class Keeping:
         assert isinstance(planned, Plan), "nothing is in the way of what is new"
         record = self._put(record, phase=STAGING)
         try:
-            remove(self._staged, target.folder(b""))
             owners = {each.path: owner_of(each, self._own) for each in manifest.entries}
             staging.stage(target, manifest.entries, planned, owners, stream, pause=self._pause)
             self._check(record, manifest, target)
