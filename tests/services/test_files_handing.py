@@ -37,6 +37,7 @@ class Stage:
         self.handed: list[tuple[str, int, float, tuple[int, ...]]] = []
         self.answer: Callable[[Document], Followed | None] = lambda _: None
         self.held: list[bytes] = []
+        self.ended: list[int] = []
         self.lacks: set[bytes] = set()
 
     async def hand(self, document: Document, sources: tuple[int, ...]) -> Done | None:
@@ -44,7 +45,10 @@ class Stage:
         self.handed.append((document.tag, document.version, trio.current_time(), sources))
         found = self.answer(document)
         if found is not None and found.state == "hangs":
-            await trio.sleep_forever()
+            try:
+                await trio.sleep_forever()
+            finally:
+                self.ended.append(document.version)
         return None if found is None else Done(result=encode_followed(found))
 
     async def fetch(self, blob: bytes, _: int) -> None:
@@ -127,6 +131,7 @@ async def test_the_next_version_ends_the_one_before(
     stage.put(2)
     await trio.sleep(3600)
     assert stage.versions() == [("motd", 1), ("motd", 2)]
+    assert stage.ended == [1]
 
 
 async def test_blobs_are_held_as_long_as_the_agent_names_them(

@@ -20,7 +20,7 @@ from subord.core.carriage.published import WITHDRAWN, Content, Published, mark_o
 from subord.services.acting import Context, Handed
 from subord.services.files import agent, commands
 from subord.services.files.listing import contents
-from subord.services.files.manifest import STAGED, Manifest, opening
+from subord.services.files.manifest import DIRECTORY, STAGED, Entry, Manifest, opening
 from subord.services.files.outcome import FilesError
 from subord.services.files.sets import agent as sets_agent
 from subord.services.files.sets import answering, exchange, keeping
@@ -353,7 +353,11 @@ def test_content_that_is_not_as_listed(node: Node) -> None:
     other = node.document(to=node.folder / "there")
     said = Published(os.fsencode(node.target), None, Content(blob_of(other), 1, 1, 1))
     assert node.follow(Document(*order_of(NAME, 9, 9, said))).cause == "malformed"
-    assert node.hidden == []
+    beside = (Entry(b"here", DIRECTORY, 0o755), Entry(b"beside", DIRECTORY, 0o755))
+    node.blobs.bundles[blob] = opening(Manifest(os.fsencode(node.folder), beside))
+    said = Published(os.fsencode(node.target), None, Content(blob, 1, 1, 1))
+    assert node.follow(Document(*order_of(NAME, 10, 10, said))).cause == "malformed"
+    assert sorted(each.name for each in node.folder.iterdir()) == []
 
 
 def blob_of(document: Document) -> bytes:
