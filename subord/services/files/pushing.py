@@ -40,9 +40,9 @@ GRACE_S: Final = 5.0
 
 
 class Told(NamedTuple):
-    """A result as it came, and the nodes that told it."""
+    """An outcome, and the nodes that told it. `pushed` None: it is of another release."""
 
-    result: bytes
+    pushed: Pushed | None
     addresses: list[str]
 
 
@@ -74,7 +74,7 @@ def run(arguments: argparse.Namespace) -> int:
     blob, source = upload(socket_path(arguments), pieces, tag.hex(), left_s)
     payload = encode(Push(blob, source, arguments.dry_run))
     told, document = list[Told](), None
-    for each in given(arguments, payload, targets.positions, left_s, tag):
+    for each in _given(arguments, payload, targets, left_s, tag):
         if isinstance(each, Told):
             told.append(each)
         else:
@@ -96,11 +96,11 @@ def _target(arguments: argparse.Namespace, paths: list[bytes]) -> bytes:
     return folders.pop()
 
 
-def given(
-    arguments: argparse.Namespace, payload: bytes, positions: str | None, left_s: float, tag: bytes | None = None
+def _given(
+    arguments: argparse.Namespace, payload: bytes, targets: Targets, left_s: float, tag: bytes
 ) -> Iterator[Told | Document]:
-    """What nodes tell of an order, and at last the document. Raises CommandError."""
-    body = signed_order(arguments, SERVICE, payload, positions, left_s, tag=tag)
+    """What nodes tell, and at last the document. Raises CommandError."""
+    body = signed_order(arguments, SERVICE, payload, targets.positions, left_s, tag=tag)
     target = f"/v1/{SERVICE}?budget={left_s:.3f}"
     for line in lines(socket_path(arguments), target, left_s + DAEMON_GRACE_S, body):
         if "document" in line:
@@ -108,7 +108,7 @@ def given(
             yield document
             return
         for each in line["results"]:
-            yield Told(base64.b64decode(each["result"]), each["nodes"])
+            yield Told(decode(base64.b64decode(each["result"])), each["nodes"])
 
 
 # -- output -----------------------------------------------------------------------------------------------------
@@ -119,11 +119,10 @@ def _shown(arguments: argparse.Namespace, targets: Targets, told: list[Told], do
     by_outcome: dict[Pushed, list[str]] = {}
     unread = document["unshown"]
     for each in told:
-        pushed = decode(each.result)
-        if pushed is None:
+        if each.pushed is None:
             unread += len(each.addresses)
         else:
-            by_outcome.setdefault(pushed, []).extend(names.get(one, one) for one in each.addresses)
+            by_outcome.setdefault(each.pushed, []).extend(names.get(one, one) for one in each.addresses)
     ordered = sorted(by_outcome.items(), key=lambda pair: (not pair[0].is_done, -len(pair[1]), pair[0].how))
     is_well = document["complete"] and not unread and all(each.is_done for each in by_outcome)
     if arguments.json:

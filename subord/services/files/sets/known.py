@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import base64
+import secrets
 from typing import NamedTuple
 
 from subord.client import exit_codes
@@ -16,12 +17,14 @@ from subord.client.daemon import Document, ask
 from subord.client.errors import CommandError
 from subord.client.options import TIMEOUT_S, socket_path
 from subord.core.carriage.documents import FILES
+from subord.core.carriage.engine.bounds import TAG_BYTES
 from subord.core.carriage.engine.ranges import Ranges
 from subord.core.carriage.orders import Order
 from subord.core.carriage.published import Published, mark_of, read
-from subord.services.files.pushing import Told, given
+from subord.services.files.pushing import SERVICE
 from subord.services.files.sets.results import Result, decode
 from subord.services.files.task import Task, Wanted, encode
+from subord.services.giving import Told, give
 
 
 class Known(NamedTuple):
@@ -76,14 +79,14 @@ def known_set(arguments: argparse.Namespace, name: str) -> Known:
 def hear(arguments: argparse.Namespace, task: Task, positions: str | None, left_s: float) -> Heard:
     """What nodes tell of a signed order. Raises CommandError."""
     results, unread = list[tuple[Result, list[str]]](), 0
-    for each in given(arguments, encode(task), positions, left_s):
+    tag = secrets.token_bytes(TAG_BYTES)
+    for each in give(arguments, SERVICE, encode(task), positions, decode, left_s=left_s, tag=tag):
         if not isinstance(each, Told):
             return Heard(results, each, unread + each["unshown"])
-        result = decode(each.result)
-        if result is None:
+        if each.result is None:
             unread += len(each.addresses)
         else:
-            results.append((result, each.addresses))
+            results.append((each.result, each.addresses))
     raise AssertionError("an order has an end")
 
 
