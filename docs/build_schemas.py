@@ -14,7 +14,7 @@ from typing import Any, Literal
 import msgspec
 
 from subord import SCHEMA_VERSION
-from subord.api.models import blobs, coverage, document, fields, members, operators, orders, orders_under_way
+from subord.api.models import blobs, coverage, document, fields, members, operators, orders, orders_under_way, sets
 from subord.cli import position, speedup
 from subord.config.load import dotted, load
 from subord.services import live
@@ -22,6 +22,7 @@ from subord.services.exec import core as exec_core
 from subord.services.exec import earlier, showing
 from subord.services.files import core as files_core
 from subord.services.files import pushing
+from subord.services.files.sets import showing as showing_sets
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 Schema = dict[str, Any]
@@ -156,6 +157,27 @@ class Pushed(files_core.FilesDocument, frozen=True, kw_only=True):
     nodes: tuple[pushing.NodesDocument, ...]
 
 
+class Published(files_core.FilesDocument, frozen=True, kw_only=True):
+    """The answer to `subord files publish`, `rollback` and `status`. `nodes`: by set and state."""
+
+    sets: tuple[showing_sets.SetShown, ...]
+    nodes: tuple[showing_sets.StateShown, ...]
+
+
+class Differing(files_core.FilesDocument, frozen=True, kw_only=True):
+    """The answer to `subord files diff`. `left_out`: further paths."""
+
+    state: showing_sets.StateShown
+    paths: tuple[showing_sets.PathShown, ...]
+    left_out: int
+
+
+class Collected(files_core.FilesDocument, frozen=True, kw_only=True):
+    """The answer to `subord files gc`. `freed`: by what nodes have deleted."""
+
+    freed: tuple[showing_sets.FreedShown, ...]
+
+
 class FilesLine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A line of the answer: either new results, msgpack in Base64, with their nodes; or the document, in the last."""
 
@@ -208,6 +230,12 @@ COMMANDS: dict[str, tuple[Any, str]] = {
     "ping": (Pinged, ""),
     "exec": (Executed, ""),
     "files push": (Pushed, ""),
+    "files publish": (Published, ""),
+    "files status": (Published, ""),
+    "files diff": (Differing, ""),
+    "files history": (showing_sets.HistoryDocument, ""),
+    "files rollback": (Published, ""),
+    "files gc": (Collected, ""),
     "errors": (fields.ErrorsDocument, "/v1/errors"),
     "events": (EventLine, ""),
     "why": (fields.WhyDocument, "/v1/why"),
@@ -245,6 +273,8 @@ OTHERS: dict[str, tuple[Any, str]] = {
     "exec-running": (earlier.RunningLine, "subord exec --list --json: each command"),
     "exec-asked": (ExecLine, "POST /v1/exec"),
     "files-asked": (FilesLine, "POST /v1/files"),
+    "sets": (sets.SetsDocument, "/v1/sets"),
+    "blobs-prune": (blobs.PrunedDocument, "POST /v1/blobs/prune"),
     "blobs-chunk": (blobs.ChunkDocument, "POST /v1/blobs/chunk"),
     "blobs": (blobs.BlobDocument, "POST /v1/blobs"),
     "blobs-fetch": (blobs.FetchedDocument, "POST /v1/blobs/fetch"),

@@ -194,7 +194,7 @@ class Daemon:
         self.tracker = self._make_tracker(node, memory)
         self.counters.tables = lambda: self._sizes(sealer)
         carriage = carriage_of(self, node, self.config)
-        self.orders, self.ledger, self.blobs, self.held_blobs = carriage
+        self.orders, self.ledger, self.blobs, self.held_blobs, _ = carriage
         self._streams = self._make_streams(self._driver, sealer)
         self._seeds = SeedList(
             self.settings.network,

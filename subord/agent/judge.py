@@ -1,7 +1,8 @@
-"""Which orders the agent of this node carries out: the operator's signature, and the policy of the node.
+"""Which orders and documents the agent of this node carries out, by signature and by the policy of the node.
 
-Inputs are an order, the operators file, the policy, and the list of revoked operators; output is a verdict with a
-cause of carriage/engine/causes.py. The daemon is not trusted: it can withhold an order, and change nothing of it.
+Inputs are an order or a document, the operators file, the policy, and the list of revoked operators; output is a
+verdict with a cause of carriage/engine/causes.py. The daemon is not trusted: it can withhold an order, and change
+nothing of it.
 Invariant: what is accepted was signed for this cluster, this node, this service and this time, by an operator whom
 the policy of this node allows the service as the user of the order.
 """
@@ -32,6 +33,7 @@ from subord.core.carriage.verdicts import namespace_of
 from subord.core.view import Position
 from subord.runtime.security import operators_file
 
+ROOT = "root"
 WORDS_OF_POLICY = {"no_operators": NO_POLICY, "bad_mode": BAD_MODE, "unreadable": BAD_POLICY}
 
 
@@ -44,6 +46,15 @@ class Judged(NamedTuple):
     expires_ms: int = 0
     run_ms: int = 0
     digest: bytes = b""
+    detail: str = ""
+
+
+class JudgedDocument(NamedTuple):
+    """`cause`: why the document does not count; "": it does. `detail`: for the log."""
+
+    cause: str
+    principal: str = ""
+    fingerprint: str = ""
     detail: str = ""
 
 
@@ -63,7 +74,7 @@ class Judge:
     ) -> None:
         """`offers`: whether a service acts on this node."""
         self._cluster = cluster
-        self._position = position
+        self.position = position
         self._verifier = verifier
         self._revoked = revoked
         self._policy_path = policy_path
@@ -80,7 +91,7 @@ class Judge:
         that came along the tree are told apart by their issuer, which is not signed."""
         if not self._offers(order.service):
             return Judged(NOT_OFFERED)
-        cause = service_orders.refusal(order, self._position, self.now_ms)
+        cause = service_orders.refusal(order, self.position, self.now_ms)
         authority = service_orders.decode(order.authority)
         if cause or authority is None:
             return Judged(cause)
@@ -99,6 +110,23 @@ class Judge:
         return Judged(
             cause, verdict.principal, authority.user, authority.expires_ms, authority.run_ms, digest, detail
         )
+
+    async def judge_document(self, document: Document, revoked: Document | None) -> JudgedDocument:
+        """Whether a document counts, for which the agent acts as ROOT. `revoked`: the list that came with it."""
+        if not self._offers(document.kind):
+            return JudgedDocument(NOT_OFFERED)
+        await self._revoked.take(revoked)
+        if self._revoked.is_damaged:
+            return JudgedDocument(BAD_REVOKED)
+        verdict = await self._revoked.judge(document)
+        if verdict.word:
+            return JudgedDocument(of_verdict(verdict.word), verdict.principal, verdict.fingerprint)
+        cause, detail = self._policy_says(verdict.principal, document.kind, ROOT)
+        return JudgedDocument(cause, verdict.principal, verdict.fingerprint, detail)
+
+    def is_revoked(self, *names: str) -> bool:
+        """Whether an operator with one of these names or fingerprints does not count any more."""
+        return bool(self._revoked.word_for(*names))
 
     def _policy_says(self, principal: str, service: str, user: str) -> tuple[str, str]:
         """The cause, "" if it is allowed, and a detail. Reads the file each time, so changes count at once."""

@@ -20,7 +20,7 @@ import msgspec
 import trio
 
 from subord.core.carriage.documents import REVOKED, Document, Documents
-from subord.core.carriage.orders import Cluster
+from subord.core.carriage.orders import Cluster, Verdict
 from subord.core.identity.revocations import Revocations, entries_of
 from subord.runtime.counters import Counters
 from subord.runtime.security.gate import Gate
@@ -55,6 +55,10 @@ class RevokedList:
     def word_for(self, *names: str) -> str:
         """ "revoked" if an operator with one of these names or fingerprints is on the list."""
         return "revoked" if self._revocations.has_operator(*names) else ""
+
+    async def judge(self, document: Document) -> Verdict:
+        """Whether an operator of this node that is not on the list has signed a document."""
+        return await self._gate.judge(document)
 
     async def take(self, document: Document | None) -> None:
         """Take a list that is newer than the one held, if an operator has signed it."""

@@ -1,9 +1,10 @@
 """Serves the socket of the agent: takes orders, has them judged, carries each out once, and tells the outcome.
 
-Inputs are a connection of the daemon with one order, and renewals of its lease; output is its outcome. What runs goes
-on when the connection ends, what is leased until its lease is over; the outcome is in the journal, and a later
-connection with the same order gets it. Invariant: a service is called only after the order was accepted and its tag
-is on the disk. A tag without outcome on the disk, on which this process does not act, is `outcome unknown`.
+Inputs are a connection of the daemon with one order, and renewals of its lease, or with one document; output is its
+outcome. What runs goes on when the connection ends, what is leased until its lease is over; the outcome is in the
+journal, and a later connection with the same order gets it. Invariant: a service is called only after the order was
+accepted and its tag is on the disk. A tag without outcome on the disk, on which this process does not act, is
+`outcome unknown`.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from typing import Final
 import trio
 
 from subord.agent.journal import Found, Journal, JournalError
-from subord.agent.judge import Judge, Judged
+from subord.agent.judge import ROOT, Judge, Judged
 from subord.core.carriage.engine import bounds
 from subord.core.carriage.engine.acting.lease import Lease
 from subord.core.carriage.engine.causes import (
@@ -28,6 +29,7 @@ from subord.core.carriage.engine.causes import (
     EXPIRED,
     FAILED,
     MALFORMED,
+    NOT_OFFERED,
     OUTCOME_UNKNOWN,
     REFUSED,
     TAG_USED,
@@ -37,16 +39,18 @@ from subord.core.carriage.engine.causes import (
 from subord.core.carriage.engine.frames import Order, Tag
 from subord.core.carriage.engine.interface import Outcome
 from subord.runtime.frames import Frames
+from subord.runtime.orders import agent as client
 from subord.runtime.orders.agent import (
     GIVEN_BYTES_MAX,
     PRINCIPAL_CHARS_MAX,
     Done,
     Given,
     decode_given,
+    decode_handed,
     decode_renewal,
     encode,
 )
-from subord.services.acting import Act, Context, is_leased
+from subord.services.acting import Act, Context, Handed, follow_of, is_leased
 
 logger = logging.getLogger("subord")
 
@@ -208,8 +212,45 @@ class Server:
             return self._refuse(REFUSED)
         if self._connections > CONNECTIONS_MAX:
             return self._refuse(BUSY)
+        handed = decode_handed(data)
+        if handed is not None:
+            return await self._followed(handed)
         given = decode_given(data)
         return self._refuse(MALFORMED) if given is None else await self._begun(given)
+
+    # -- documents ----------------------------------------------------------------------------------------
+
+    async def _followed(self, handed: client.Handed) -> Done:
+        """What came of a document. It goes on when the connection ends."""
+        document = handed.document
+        judged = await self._judge.judge_document(document, handed.revoked)
+        follow = follow_of(document.kind) if judged.cause != NOT_OFFERED else None
+        if follow is None:
+            return self._refuse(NOT_OFFERED)
+        given = Handed(
+            document,
+            judged.cause,
+            judged.principal,
+            judged.fingerprint,
+            self._judge.is_revoked,
+            self._judge.position,
+            handed.sources,
+        )
+        context = Context(ROOT, judged.principal, b"", inf, self._node, self._journal.directory, self._socket)
+        found, is_over = Done(FAILED), trio.Event()
+
+        async def run() -> None:
+            nonlocal found
+            try:
+                found = Done(result=await follow(given, context), principal=judged.principal[:PRINCIPAL_CHARS_MAX])
+            except Exception:
+                logger.exception("the document %s failed", document.name)
+            self._note_work()
+            is_over.set()
+
+        self._nursery.start_soon(run)
+        await is_over.wait()
+        return found
 
     # -- orders -------------------------------------------------------------------------------------------
 

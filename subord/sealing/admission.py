@@ -5,8 +5,9 @@ Inputs are a document and the time; output is a word of core/carriage/verdicts.p
 
 from __future__ import annotations
 
-from subord.core.carriage.documents import REVOKED, RING, Document, is_current, is_within_bounds
+from subord.core.carriage.documents import FILES, REVOKED, RING, Document, is_current, is_within_bounds
 from subord.core.carriage.orders import Order, namespace_for
+from subord.core.carriage.published import read
 from subord.core.identity.revocations import entries_of
 from subord.core.members import statements
 from subord.core.members.register import LEAP_MS_MAX
@@ -30,6 +31,8 @@ def is_readable(order: Order) -> bool:
     """Whether all nodes understand the order."""
     if order.name.partition("/")[0] in (statements.FORGET, statements.MAINTAIN):
         return statements.is_readable(order)
+    if order.name.partition("/")[0] == FILES:
+        return read(order) is not None and is_within_bounds(order)
     if order.name == RING:
         return ring_of(order) is not None
     if order.name == REVOKED:

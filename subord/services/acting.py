@@ -8,6 +8,10 @@ With `LEASED: Final = True` in the module it is also cancelled (trio.Cancelled) 
 no issuer has waited for it for bounds.LEASE_S; the outcomes are `cancelled` and `lease over`. It ends what it has
 started before it lets trio.Cancelled pass; what needs `await` there stands in a shielded scope with a deadline.
 Without LEASED it goes on, whether an issuer waits or not.
+
+With a function `async def follow(handed: Handed, context: Context) -> bytes` the service carries out the documents of
+the kind that has its name. It is called for each document that the daemon hands over, also for one that does not
+count, and again until what it returns, which the daemon's side of the service reads, says that it is settled.
 """
 
 from __future__ import annotations
@@ -18,6 +22,21 @@ from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
 from subord import services
+from subord.core.carriage.documents import Document
+
+
+class Handed(NamedTuple):
+    """A document as the daemon hands it over, with the verdict of the agent. `cause`: why it does not count; "": it
+    does. `is_revoked`: whether an operator, by principal and fingerprint, does not count any more. `position`: of
+    this node. `sources`: nodes that may have its content, as the daemon says."""
+
+    document: Document
+    cause: str
+    principal: str
+    fingerprint: str
+    is_revoked: Callable[[str, str], bool]
+    position: int
+    sources: tuple[int, ...] = ()
 
 
 class Context(NamedTuple):
@@ -35,6 +54,7 @@ class Context(NamedTuple):
 
 
 Act = Callable[[bytes, Context], Awaitable[bytes]]
+Follow = Callable[[Handed, Context], Awaitable[bytes]]
 
 
 def has_effects(name: str) -> bool:
@@ -50,6 +70,12 @@ def is_leased(name: str) -> bool:
 def act_of(name: str) -> Act:
     """The function of a service with effects; imports its module."""
     found: Act = importlib.import_module(f"subord.services.{name}.agent").act
+    return found
+
+
+def follow_of(name: str) -> Follow | None:
+    """The function of a service that carries out documents of its own kind; None: it has none. Imports its module."""
+    found: Follow | None = getattr(importlib.import_module(f"subord.services.{name}.agent"), "follow", None)
     return found
 
 

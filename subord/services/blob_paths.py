@@ -14,7 +14,7 @@ from typing import Final
 import trio
 
 from subord.api.http.server import App, Call, Handler, Orders, Query, Response, document, failure
-from subord.api.models.blobs import BlobDocument, ChunkDocument, FetchedDocument
+from subord.api.models.blobs import BlobDocument, ChunkDocument, FetchedDocument, PrunedDocument
 from subord.api.node_api import NodeApi
 from subord.core.carriage.blobs.bounds import NAME_BYTES
 from subord.core.carriage.engine.ranges import POSITION_MAX
@@ -37,6 +37,7 @@ def blob_changes(node: NodeApi) -> App:
     return {
         "/v1/blobs/fetch": _reading(partial(_fetch, node)),  # ?blob=B&source=POSITION&holder=WORD&keep=SECONDS
         "/v1/blobs/read": _reading(partial(_read, node)),  # ?name=N
+        "/v1/blobs/prune": partial(_prune, node),
         "/v1/blobs/release": _reading(partial(_release, node)),  # ?blob=B&holder=WORD
     }
 
@@ -94,6 +95,12 @@ async def _release(node: NodeApi, query: Query) -> Response:
     await trio.lowlevel.checkpoint()
     node.held_blobs.release(_name(query, "blob"), _use(query)[0])
     return document(FetchedDocument(here=False, reason=""))
+
+
+async def _prune(node: NodeApi, _: Query) -> Response:
+    await trio.lowlevel.checkpoint()
+    chunks, size = node.held_blobs.prune()
+    return document(PrunedDocument(chunks=chunks, bytes=size))
 
 
 def _name(query: Query, field: str) -> bytes:

@@ -1,4 +1,5 @@
-"""Makes what rides on the edges of a daemon: orders with their services, agent and receipts, the ledger, and blobs.
+"""Makes what rides on the edges of a daemon: orders with their services, agent and receipts, the ledger, blobs, and
+sets of files.
 
 Inputs are the running node and its configuration; output is drivers of runtime/ that know all registered services.
 """
@@ -20,6 +21,7 @@ from subord.runtime.blobs.keeper import BlobKeeper
 from subord.runtime.ledger.keeper import LedgerKeeper
 from subord.runtime.orders.agent import Agent
 from subord.runtime.orders.driver import OrderDriver
+from subord.services.files.sets.handing import Handing
 from subord.services.serving import effects, publish_all, readings
 
 
@@ -30,6 +32,7 @@ class Carriage(NamedTuple):
     ledger: LedgerKeeper
     blobs: BlobKeeper
     holds: BlobHolds
+    sets: Handing
 
     def start(self, api: NodeApi, nursery: trio.Nursery) -> None:
         """Run all of it, and publish the reports of the services."""
@@ -47,4 +50,4 @@ def carriage_of(api: NodeApi, node: Node, config: Config) -> Carriage:
     read, act = readings(api), effects()
     orders = OrderDriver(node, api.counters, read, membership, (ledger, blobs), agent=agent, effects=act)
     orders.receipt = partial(receipts.signed, api.identity.signer, api.gate.cluster, node.context.position)
-    return Carriage(orders, ledger, blobs, BlobHolds(blobs, node.context.position))
+    return Carriage(orders, ledger, blobs, BlobHolds(blobs, node.context.position), Handing(api, agent))

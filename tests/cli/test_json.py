@@ -147,6 +147,7 @@ def test_the_result_of_a_campaign_fits(tmp_path: Path) -> None:
         ("counters", "/v1/counters"),
         ("names", "/v1/names"),
         ("statements", "/v1/statements"),
+        ("sets", "/v1/sets"),
     ],
 )
 def test_answers_that_no_command_prints_fit(name: str, path: str) -> None:
@@ -183,7 +184,12 @@ def test_what_does_not_fit_is_found(name: str, document: dict[str, object]) -> N
 def test_every_command_with_json_has_a_schema() -> None:
     with_json = set(_with_json(cli.parser(), ()))
     of_operators = {each for each in with_json if each.startswith("operator ")}  # test_operators_cli.py
-    of_agents = {"exec", "files push"}  # test_exec_command.py, test_files_command.py
+    of_sets = {f"files {each}" for each in ("publish", "status", "diff", "history", "rollback", "gc")}
+    of_agents = {
+        "exec",
+        "files push",
+        *of_sets,
+    }  # test_exec_command.py, test_files_command.py, test_files_sets_command.py
     assert with_json == {*ASKED, *CHANGING, *ALONE, *of_operators, *of_agents, "simulate"}
     assert with_json <= {file.stem.replace("-", " ").replace("log level", "log-level") for file in SCHEMAS.iterdir()}
 

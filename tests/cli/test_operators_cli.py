@@ -80,11 +80,16 @@ def test_a_good_file(signers: Signers, capsys: pytest.CaptureFixture[str]) -> No
     assert code == exit_codes.OK
     assert found["ok"]
     assert not found["doubts"]
-    assert [each["powers"] for each in found["operators"]] == [list(POWERS), ["members"], ["keys", "members"]]
+    assert [each["powers"] for each in found["operators"]] == [
+        list(POWERS),
+        ["members"],
+        ["files", "keys", "members"],
+    ]
     lines = text.splitlines()
     assert lines[0] == f"{file}: ok, 3 operators"
     assert lines[2].split() == [
         "ann,root",
+        "files,",
         "identity,",
         "keys,",
         "members",
@@ -105,7 +110,7 @@ def test_doubts_are_no_faults(signers: Signers, capsys: pytest.CaptureFixture[st
     code, found, text = checked(file, capsys)
     assert code == exit_codes.OK
     assert [each["line"] for each in found["doubts"]] == [1, 2, 3, 4]
-    assert "doubt: line 1: namespace 'subord.member' is none of subord: subord.identity, " in text
+    assert "doubt: line 1: namespace 'subord.member' is none of subord: subord.files, " in text
     assert "not valid until 2020-01-01T" in text
 
 
@@ -228,8 +233,8 @@ def test_a_dry_run_tells_the_verdict_of_each_power(asked: Asked, signers: Signer
     assert [line.split()[:4] for line in out.splitlines()] == [[each, "accepted", "as", "ann,"] for each in POWERS]
     code, out, _ = asked("sign", "--dry-run", key="ben")
     assert code == exit_codes.NOT_REACHED
-    assert out.splitlines()[1].split()[:3] == ["keys", "refused,", "not_permitted:"]
-    assert "accepted as ben" in out.splitlines()[2]
+    assert out.splitlines()[2].split()[:3] == ["keys", "refused,", "not_permitted:"]
+    assert "accepted as ben" in out.splitlines()[3]
     code, out, _ = asked("sign", "--dry-run", "--power", "keys", "--json", key="mallory")
     assert code == exit_codes.NOT_REACHED
     (found,) = fitting("sign", out)["orders"]

@@ -337,7 +337,18 @@ def test_a_signature_covers_these_bytes() -> None:
 
 
 def test_each_kind_of_order_has_a_namespace() -> None:
-    names = ("forget/a", "maintain/a", RING, "revoked/list", "strict/on", "test/keys", "test/none", "files/a", "test")
+    names = (
+        "forget/a",
+        "maintain/a",
+        RING,
+        "revoked/list",
+        "strict/on",
+        "test/keys",
+        "test/none",
+        "files/a",
+        "shares/a",
+        "test",
+    )
     assert [namespace_for(name).rpartition(".")[2] for name in names] == [
         "members",
         "members",
@@ -346,6 +357,7 @@ def test_each_kind_of_order_has_a_namespace() -> None:
         "identity",
         "keys",
         "",
+        "files",
         "",
         "",
     ]

@@ -47,7 +47,7 @@ def test_the_document_shows_what_is_printed(lab: Lab, tmp_path: Path) -> None:
     def shell(line: str) -> subprocess.CompletedProcess[str]:
         return lab.run(5, "sh", "-c", f"cd {tmp_path} && {line} 2>&1")
 
-    (shown,) = re.findall(r"^```text\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
+    shown, _ = re.findall(r"^```text\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
     for part in re.split(r"^\$ ", shown, flags=re.MULTILINE)[1:]:
         line, _, output = part.partition("\n")
         assert re.sub(r"in \d+ ms", "in MS", shell(line).stdout) == re.sub(r"in \d+ ms", "in MS", output), line

@@ -13,7 +13,7 @@ from functools import partial
 from subord.api.handlers import changes, keys, members, operators, statements
 from subord.api.handlers.targets import member_metrics, targets
 from subord.api.http.server import App, Handler, Query, Response, document, failure
-from subord.api.models import nodes, trees
+from subord.api.models import nodes, sets, trees
 from subord.api.models.fields import JobsDocument, LogDocument, NamesDocument, WhyDocument
 from subord.api.models.orders_under_way import orders
 from subord.api.node_api import AskFailure, NodeApi
@@ -39,6 +39,7 @@ def control_app(node: NodeApi) -> App:
         "/v1/why": partial(_why, node),  # ?address=A
         "/v1/operators": _asking(lambda _: operators.find(node)),
         "/v1/members": _asking(lambda _: members.of_cluster(node)),  # present ones, and those that are down
+        "/v1/sets": _telling(lambda _: sets.sets(node)),
         "/v1/statements": _telling(lambda _: statements.said(node)),  # of operators, about nodes
         "/v1/changes": partial(changes.changes, node),  # ?since=TOKEN
         "/v1/events": partial(changes.events, node),

@@ -176,7 +176,7 @@ async def _test(node: NodeApi, query: Query) -> Prepared:
     await trio.lowlevel.checkpoint()
     name, now_ms = f"{TEST}/{query.get('power', '')[:32]}", node.tracker.wall_ms
     if not namespace_for(name):
-        raise RefusedError(400, "the power must be one of members, keys, identity")
+        raise RefusedError(400, "the power must be one of members, keys, identity, files")
     return Prepared([Order(name, 1, now_ms, now_ms + TEST_MS, secrets.token_bytes(TAG_BYTES))], [])
 
 

@@ -44,7 +44,9 @@ ANSWERED_MAX = 16
 READERS_MAX = 8
 """How many of those may be readers of events; the next one gets 503."""
 WAITING_MAX = 64
-"""Connections without a request, or waiting for a slot; one more closes the one that has waited longest."""
+"""Connections without a request, or waiting for a slot; one more ends the wait of the one that has waited longest."""
+REFUSAL_S_MAX = 1.0
+"""To tell a request that it got no slot."""
 READ_BYTES = 4096
 PATH_LOGGED_MAX = 100
 _CREDENTIALS = struct.Struct("=iII")  # struct ucred
@@ -105,7 +107,7 @@ class _Handlers(NamedTuple):
 
 
 class _Slots:
-    """The connections of one socket, waiting or being answered. A new one closes the longest waiting one."""
+    """The connections of one socket, waiting or being answered. A new one may end the wait of the longest waiting."""
 
     def __init__(self) -> None:
         self.turns = trio.Semaphore(ANSWERED_MAX)
@@ -135,6 +137,9 @@ def document(value: object) -> Response:
 def failure(status: int, sentence: str) -> Response:
     """An answer that says in one sentence what went wrong."""
     return Response(msgspec.json.encode(Error(sentence)), status)
+
+
+BUSY = failure(503, f"the daemon is busy with {ANSWERED_MAX} other requests: nothing was done; try again later")
 
 
 def is_owner(stream: trio.SocketStream) -> bool:
@@ -247,7 +252,11 @@ class _Exchange:
             if asked is not None:
                 await self._slots.turns.acquire()
                 has_turn = True
-        if not has_turn or asked is None:
+        if asked is None:
+            return
+        if not has_turn:
+            with trio.move_on_after(REFUSAL_S_MAX):
+                await self._write(BUSY)
             return
         try:
             events: EventStream | None = None

@@ -23,3 +23,10 @@ class FetchedDocument(Document, frozen=True, kw_only=True):
 
     here: bool
     reason: str
+
+
+class PrunedDocument(Document, frozen=True, kw_only=True):
+    """What was deleted of the cache of blobs."""
+
+    chunks: int
+    bytes: int

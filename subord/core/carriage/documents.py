@@ -2,9 +2,9 @@
 
 Inputs are documents whose signatures were accepted (runtime/security/gate.py); of two with one name the higher
 version counts. Two different ones with the same version are a conflict: all nodes keep the same one of them, and show
-that there was another. A document has an expiry, after which no node takes or keeps it, except those of LASTING.
-Invariants: after the same documents all nodes hold the same, whichever operator signed an order first; a document
-that is held is never replaced by an older version.
+that there was another. A document has an expiry, after which no node takes or keeps it, except those of LASTING and
+of the kind FILES. Invariants: after the same documents all nodes hold the same, whichever operator signed an order
+first; a document that is held is never replaced by an older version.
 """
 
 from __future__ import annotations
@@ -30,6 +30,8 @@ NEVER_MS: Final = (1 << 53) - 1
 RING: Final = "ring/current"
 REVOKED: Final = "revoked/list"
 STRICT: Final = "strict/on"
+FILES: Final = "files"
+"""Kind of the documents that never expire, one for each set of files (published.py)."""
 LASTING: Final = frozenset((RING, REVOKED, STRICT))
 """Names of documents that never expire and always have room. Each is the only one of its kind."""
 _LASTING_KINDS: Final = frozenset(name.partition("/")[0] for name in LASTING)
@@ -76,8 +78,11 @@ def is_within_bounds(order: Order) -> bool:
 
 def is_current(order: Order, now_ms: int) -> bool:
     """Whether it is to be kept: neither expired nor, by its own date, kept for too long."""
-    if order.name.partition("/")[0] in _LASTING_KINDS:
+    kind = order.name.partition("/")[0]
+    if kind in _LASTING_KINDS:
         return order.name in LASTING and order.expires_ms == NEVER_MS
+    if kind == FILES:
+        return order.expires_ms == NEVER_MS
     return now_ms < order.expires_ms <= order.at_ms + EXPIRY_MS_MAX
 
 

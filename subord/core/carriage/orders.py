@@ -17,6 +17,7 @@ NAMESPACES: Final = {
     "ring": "subord.keys",
     "revoked": "subord.identity",
     "strict": "subord.identity",
+    "files": "subord.files",
 }
 """By kind of document. The last word is the power that the operator needs (ssh-keygen(1), ALLOWED SIGNERS)."""
 TEST: Final = "test"

@@ -82,6 +82,10 @@ class BlobHolds:
         """A chunk that is here. Raises BlobError."""
         return await self._keeper.chunk(name)
 
+    def prune(self) -> tuple[int, int]:
+        """Delete what nothing uses; the chunks and their bytes."""
+        return self._keeper.prune()
+
     async def _keep(self, blob: Name, source: Position, holder: str, hold: _Hold) -> None:
         hold.reason = "nothing needs it any more"
         is_used = True

@@ -56,6 +56,7 @@ class BlobKeeper:
         self._path = Path(directory) / DIRECTORY if directory else None
         self._bytes_max = bytes_max if directory else 0
         self._address_of = address_of
+        self._blobs: Blobs | None = None
         self._store: ChunkStore | None = None
         self._work: deque[tuple[Callable[[], Any], Callable[[Any], None]]] = deque()
         self._has_work = trio.Event()
@@ -66,7 +67,8 @@ class BlobKeeper:
 
     def part_of(self, tree: Tree) -> Blobs:
         """The part of the engine."""
-        return Blobs(tree, self._bytes_max)
+        self._blobs = Blobs(tree, self._bytes_max)
+        return self._blobs
 
     @property
     def actions(self) -> dict[Any, Callable[[Any], None]]:
@@ -256,6 +258,17 @@ class BlobKeeper:
         if self._leave(blob):
             self._waiting.pop(blob, None)
             self.feed(Release(blob))
+
+    def prune(self) -> tuple[int, int]:
+        """Delete the chunks that no blob in use needs; how many there were, and their bytes."""
+        if self._blobs is None:
+            return 0, 0
+        cache = self._blobs.cache
+        found = cache.unpinned()
+        for name, _ in found:
+            cache.remove(name)
+            self._plan(partial(self._evict, Evict(name)))
+        return len(found), sum(size for _, size in found)
 
     def _leave(self, blob: Name) -> bool:
         """Whether it was the last user."""

@@ -1,11 +1,11 @@
 """The daemon's side of the agent of this node: gives it orders over its Unix socket, and waits for the outcomes.
 
-Inputs are an order with the time that is left, and renewals of its lease; output is its outcome. For how long the
-service acts stands in the signed part of the order: a member on the way could shorten the time that is left, and the
-agent would act in vain. A frame is length and MessagePack (runtime/frames.py); one connection serves one order, whose
-renewals follow it. The agent keeps the tags on which it acts on its disk, so an order may be given again: the daemon
-does so when the connection breaks, and after its own restart.
-Invariant: `no agent` means that the agent has not seen the order.
+Inputs are an order with the time that is left, and renewals of its lease, or a document; output is its outcome. For
+how long the service acts stands in the signed part of the order: a member on the way could shorten the time that is
+left, and the agent would act in vain. A frame is length and MessagePack (runtime/frames.py); one connection serves
+one order, whose renewals follow it. The agent keeps the tags on which it acts on its disk, so an order may be given
+again: the daemon does so when the connection breaks, and after its own restart. Invariant: `no agent` means that the
+agent has not seen the order.
 """
 
 from __future__ import annotations
@@ -46,6 +46,7 @@ GRACE_S: Final = 10.0
 """Beyond the time of the order, for the agent to start, and to say that the time has run out."""
 
 
+SOURCES_MAX: Final = 16
 Lease = Annotated[int, msgspec.Meta(ge=0, le=bounds.LEASE_MS_MAX)]
 
 
@@ -58,6 +59,14 @@ class Given(msgspec.Struct, frozen=True, array_like=True):
     revoked: Document | None = None
     source: Annotated[str, msgspec.Meta(max_length=ADDRESS_CHARS_MAX)] = ""
     lease_ms: Lease = LEASE_MS
+
+
+class Handed(msgspec.Struct, frozen=True, array_like=True, tag="document"):
+    """A document, in place of an order. `sources`: positions of nodes that may have its content."""
+
+    document: Document
+    revoked: Document | None = None
+    sources: Annotated[tuple[Annotated[int, msgspec.Meta(ge=1)], ...], msgspec.Meta(max_length=SOURCES_MAX)] = ()
 
 
 class Renewal(msgspec.Struct, frozen=True, array_like=True):
@@ -78,12 +87,13 @@ class Done(msgspec.Struct, frozen=True, array_like=True):
 
 
 _given = msgspec.msgpack.Decoder(Given)
+_handed = msgspec.msgpack.Decoder(Handed)
 _renewal = msgspec.msgpack.Decoder(Renewal)
 _done = msgspec.msgpack.Decoder(Done)
 _encode = msgspec.msgpack.Encoder().encode
 
 
-def encode(message: Given | Renewal | Done) -> bytes:
+def encode(message: Given | Handed | Renewal | Done) -> bytes:
     """A whole frame."""
     return frame(_encode(message))
 
@@ -97,6 +107,14 @@ def decode_given(data: bytes) -> Given | None:
     except UNREADABLE:
         return None
     return given
+
+
+def decode_handed(data: bytes) -> Handed | None:
+    """None: it is an order, or cannot be read."""
+    try:
+        return _handed.decode(data)
+    except UNREADABLE:
+        return None
 
 
 def decode_renewal(data: bytes) -> Renewal | None:
@@ -185,6 +203,19 @@ class Agent:
             return Acted(order.tag, Outcome(cause=OUTCOME_UNKNOWN if is_given else NO_AGENT), begun=is_given)
         self._count(order, done)
         return Acted(order.tag, Outcome(done.result, done.cause), begun=not done.refused)
+
+    async def hand(self, document: Document, sources: tuple[int, ...]) -> Done | None:
+        """Have the agent carry out a document; what it answers when it has done so, or has failed. None: there is no
+        agent, or it has ended meanwhile."""
+        stream = await self._connected()
+        if stream is None:
+            return None
+        data = None
+        async with stream:
+            with suppress(trio.BrokenResourceError, trio.ClosedResourceError):
+                await stream.send_all(encode(Handed(document, self._revoked(), sources[:SOURCES_MAX])))
+                data = await Frames(stream).next(DONE_BYTES_MAX)
+        return None if data is None else _decode_done(data)
 
     async def _connected(self) -> trio.SocketStream | None:
         try:

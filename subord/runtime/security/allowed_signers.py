@@ -69,7 +69,7 @@ def parse(text: str) -> list[Signer | Fault]:
 
 def doubts(signer: Signer, services: Collection[str] = ()) -> Iterator[str]:
     """What a line without fault may not be meant to say. `services`: those with effects, whose orders are signed."""
-    known = [namespace_of(each) for each in (*POWERS, *services)]
+    known = [namespace_of(each) for each in dict.fromkeys((*POWERS, *services))]
     if not signer.is_authority and any(PATTERN_CHARS & set(each) for each in signer.principals):
         yield "patterns as principals are for lines with cert-authority; orders of this key show the pattern"
     for each in signer.namespaces:

@@ -10,12 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
+from math import inf
 from typing import Final
 
 from subord.client.daemon import change, raw_change
 from subord.client.errors import CommandError
+from subord.core.carriage.blobs.blobs import NO_ROOM
 from subord.core.carriage.blobs.manifests import ManifestError, Name, decode, name_of
-from subord.services.files.outcome import NO_CONTENT, FilesError
+from subord.services.files.outcome import CACHE_FULL, NO_CONTENT, FilesError
 from subord.services.files.staging import Pause
 
 ASK_S_MAX: Final = 15.0
@@ -31,15 +33,20 @@ class Content:
         self._blob = blob
         self._query = f"blob={blob.hex()}&source={source}&holder={holder}&keep={KEEP_S:g}"
 
-    def fetch(self, pause: Pause) -> None:
-        """Wait until the daemon has all of it. Raises FilesError, and what `pause` raises."""
-        while True:
+    def fetch(self, pause: Pause, asks_max: float = inf) -> bool:
+        """Wait until the daemon has all of it; False: not after so many questions. Raises FilesError, and what
+        `pause` raises."""
+        asks = 0
+        while asks < asks_max:
             pause()
             found = self._asked(f"/v1/blobs/fetch?{self._query}")
             if found["reason"]:
-                raise FilesError(NO_CONTENT, str(found["reason"]))
+                reason = str(found["reason"])
+                raise FilesError(CACHE_FULL if reason == NO_ROOM else NO_CONTENT, reason)
             if found["here"]:
-                return
+                return True
+            asks += 1
+        return False
 
     def chunks(self, pause: Pause) -> Iterator[bytes]:
         """In order. Raises FilesError."""

@@ -10,15 +10,15 @@ from collections import Counter
 
 from subord.api.models.coverage import CoverageDocument
 from subord.services.contract import Answered, Service
-from subord.services.files.outcome import decode
+from subord.services.files.sets.results import decode
 from subord.services.serving import of_coverage
 
 UNREAD = "unreadable"
 
 
 class FilesDocument(CoverageDocument, frozen=True, kw_only=True):
-    """`ended`: nodes by what came of it, such as `changed` or `disk full`. `unshown`: nodes whose results were left
-    out, because there are too many different ones."""
+    """`ended`: nodes by what came of it, such as `changed`, `disk full`, or the worst state of their sets. `unshown`:
+    nodes whose results were left out, because there are too many different ones."""
 
     ended: dict[str, int]
     unshown: int

@@ -67,7 +67,7 @@ class Delivery:
         """What came of it."""
         try:
             manifest = stream.manifest()
-            with _turn(self._pause), Target(manifest.to) as target:
+            with turn(self._pause), Target(manifest.to) as target:
                 return self._run(manifest, target, stream, is_trial=is_trial)
         except FilesError as error:
             return refused(error.how, error.detail)
@@ -87,7 +87,7 @@ class Delivery:
         record = self._record(manifest, planned, owners)
         self._records.write(self._tag, record)
         try:
-            self._stage(manifest, planned, owners, target, stream)
+            staging.stage(target, manifest.entries, planned, owners, stream, pause=self._pause)
             self._check(manifest, planned, target)
             record = _in(record, ACTIVATING)
             self._records.write(self._tag, record)
@@ -105,27 +105,6 @@ class Delivery:
         adjusted = tuple(Adjusted(each.path, each.mode, *owners[each.path]) for each in planned.adjusted)
         steps = tuple((each.folder, each.staged, each.final) for each in planned.steps)
         return Record(STAGING, manifest.to, steps, adjusted, manifest.after, tuple(self._environment.items()))
-
-    def _stage(
-        self,
-        manifest: Manifest,
-        planned: Plan,
-        owners: Mapping[bytes, Owner],
-        target: Target,
-        stream: Stream,
-    ) -> None:
-        made = {each.entry.path: each for each in planned.made}
-        for each in manifest.entries:
-            self._pause()
-            if each.path in made:
-                staging.make(target, made[each.path], owners[each.path], stream, self._pause)
-            else:
-                stream.skip(each.carried_bytes)
-        for one in reversed(planned.made):
-            if one.entry.kind == DIRECTORY:
-                staging.finish(target, one.path, one.entry.mode, owners[one.entry.path])
-        for folder in dict.fromkeys(each.folder for each in planned.steps):
-            os.fsync(target.folder(folder))
 
     def _check(self, manifest: Manifest, planned: Plan, target: Target) -> None:
         if not manifest.check:
@@ -240,7 +219,8 @@ def _conflict(found: Conflict) -> str:
 
 
 @contextmanager
-def _turn(pause: Pause) -> Iterator[None]:
+def turn(pause: Pause) -> Iterator[None]:
+    """Only one push or set at a time changes files."""
     while not _lock.acquire(timeout=LOCK_S):
         pause()
     try:

@@ -21,6 +21,7 @@ AFTER_FAILED: Final = "after failed"
 PART: Final = "part done"
 CHECK_FAILED: Final = "check failed"
 NO_CONTENT: Final = "no content"
+CACHE_FULL: Final = "cache full"
 MISMATCH: Final = "hash mismatch"
 MALFORMED: Final = "malformed"
 NO_DIRECTORY: Final = "no directory"
@@ -43,6 +44,7 @@ SENTENCES: Final = {
     PART: "only a part of the files is in place: give the order again",
     CHECK_FAILED: "the check before it failed",
     NO_CONTENT: "the content did not come",
+    CACHE_FULL: "the cache of blobs on the node has no room for the content",
     MISMATCH: "the content is not what the list says",
     MALFORMED: "the list of files is malformed",
     NO_DIRECTORY: "there is no such directory",

@@ -64,16 +64,7 @@ class Records:
         """Whole or not at all."""
         with suppress(FileExistsError):
             os.mkdir(self._directory, 0o700)
-        path = self._path(tag)
-        descriptor = os.open(
-            path + _PART, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600
-        )
-        with open(descriptor, "wb") as file:
-            file.write(_encode(record))
-            file.flush()
-            os.fsync(descriptor)
-        os.replace(path + _PART, path)
-        self._sync()
+        write_whole(self._path(tag), _encode(record))
 
     def drop(self, tag: bytes) -> None:
         """It is over."""
@@ -88,6 +79,8 @@ class Records:
             return
         for name in names:
             path = os.path.join(self._directory, name)
+            if os.path.isdir(path):  # of sets
+                continue
             if name.endswith(_PART):
                 os.unlink(path)
                 continue
@@ -102,9 +95,17 @@ class Records:
     def _path(self, tag: bytes) -> str:
         return os.path.join(self._directory, tag.hex())
 
-    def _sync(self) -> None:
-        directory = os.open(self._directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            os.fsync(directory)
-        finally:
-            os.close(directory)
+
+def write_whole(path: str, data: bytes) -> None:
+    """Write a file that is on the disk when this returns, whole or not at all. Raises OSError."""
+    descriptor = os.open(path + _PART, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    with open(descriptor, "wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(descriptor)
+    os.replace(path + _PART, path)
+    directory = os.open(os.path.dirname(path), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(directory)
+    finally:
+        os.close(directory)

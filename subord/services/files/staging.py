@@ -12,16 +12,22 @@ import grp
 import os
 import pwd
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
 from subord.services.files.manifest import DIRECTORY, LINK, Entry, digest_of, name_of, shown
 from subord.services.files.outcome import MISMATCH, NO_DIRECTORY, NO_USER, FilesError
 from subord.services.files.places import Target, kind_of, status_of
-from subord.services.files.plan import Found, Made
+from subord.services.files.plan import Found, Made, Plan
 from subord.services.files.stream import Stream
 
 READ_BYTES: Final = 1 << 20
+MISSING: Final = "missing"
+OTHER_KIND: Final = "other kind"
+OTHER_CONTENT: Final = "other content"
+OTHER_OWNER: Final = "other owner"
+OTHER_MODE: Final = "other mode"
+"""How a path differs from its entry."""
 _ZEROS: Final = bytes(READ_BYTES)
 Pause = Callable[[], None]
 """Raises if the work is to end before its time."""
@@ -63,16 +69,28 @@ def found(target: Target, entry: Entry, owner: Owner, pause: Pause) -> Found:
         if error.how == NO_DIRECTORY:  # it is made, too
             return Found()
         raise
+    kind = kind_of(status_of(name_of(entry.path), folder))
+    return Found(kind, not differs(folder, entry, owner, pause))
+
+
+def differs(folder: int, entry: Entry, owner: Owner, pause: Pause) -> str:
+    """How what has the name of an entry in a directory differs from it; "": it does not. Raises OSError, and what
+    `pause` raises."""
     name = name_of(entry.path)
     status = status_of(name, folder)
-    kind = kind_of(status)
-    if status is None or kind != entry.kind or (status.st_uid, status.st_gid) != owner:
-        return Found(kind)
-    if kind == LINK:
-        return Found(kind, os.readlink(name, dir_fd=folder) == entry.target)
-    if stat.S_IMODE(status.st_mode) != entry.mode:
-        return Found(kind)
-    return Found(kind, kind == DIRECTORY or _has_content(name, folder, entry, pause))
+    if status is None:
+        return MISSING
+    if kind_of(status) != entry.kind:
+        return OTHER_KIND
+    if entry.kind == LINK:
+        is_same = os.readlink(name, dir_fd=folder) == entry.target
+    else:
+        is_same = entry.kind == DIRECTORY or _has_content(name, folder, entry, pause)
+    if not is_same:
+        return OTHER_CONTENT
+    if (status.st_uid, status.st_gid) != owner:
+        return OTHER_OWNER
+    return OTHER_MODE if entry.kind != LINK and stat.S_IMODE(status.st_mode) != entry.mode else ""
 
 
 def _has_content(name: bytes, folder: int, entry: Entry, pause: Pause) -> bool:
@@ -92,6 +110,31 @@ def _content(descriptor: int, pause: Pause) -> Iterator[bytes]:
 
 
 # -- what is made -----------------------------------------------------------------------------------------------
+
+
+def stage(
+    target: Target,
+    entries: Iterable[Entry],
+    planned: Plan,
+    owners: Mapping[bytes, Owner],
+    stream: Stream,
+    *,
+    pause: Pause,
+) -> None:
+    """Make everything that a plan has new, whole and synchronised with the disk. Raises FilesError, OSError, and what
+    `pause` raises."""
+    made = {each.entry.path: each for each in planned.made}
+    for each in entries:
+        pause()
+        if each.path in made:
+            make(target, made[each.path], owners[each.path], stream, pause)
+        else:
+            stream.skip(each.carried_bytes)
+    for one in reversed(planned.made):
+        if one.entry.kind == DIRECTORY:
+            finish(target, one.path, one.entry.mode, owners[one.entry.path])
+    for folder in dict.fromkeys(each.folder for each in planned.steps):
+        os.fsync(target.folder(folder))
 
 
 def make(target: Target, made: Made, owner: Owner, stream: Stream, pause: Pause) -> None:

@@ -51,6 +51,10 @@ class Cache:
         self.used_bytes += size
         return gone
 
+    def unpinned(self) -> list[tuple[Name, int]]:
+        """The chunks that nothing needs, with their sizes."""
+        return [(name, size) for name, size in self._sizes.items() if not self._pins[name]]
+
     def remove(self, name: Name) -> None:
         """It is not on the disk any more."""
         self.used_bytes -= self._sizes.pop(name, 0)
