@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from subord.client.options import TIMEOUT_S, add_json, add_names, add_socket, number
+from subord.client.options import TIMEOUT_S, add_asking, add_json, add_names, add_socket, number
 from subord.client.orders.signing import add_key_option
 from subord.services.exec.words import add_targets
 
@@ -104,8 +104,7 @@ def _add_history(actions: _Actions) -> None:
     parser = _add_action(actions, "history", "show the versions of a set", text)
     parser.add_argument("name", metavar="NAME", help="the set")
     add_json(parser)
-    add_socket(parser)
-    parser.set_defaults(timeout=TIMEOUT_S)
+    add_asking(parser)
 
 
 def _add_rollback(actions: _Actions) -> None:
@@ -124,8 +123,7 @@ def _add_withdraw(actions: _Actions) -> None:
     parser = _add_action(actions, "withdraw", "end a set; its files stay", text)
     parser.add_argument("name", metavar="NAME", help="the set")
     add_key_option(parser)
-    add_socket(parser)
-    parser.set_defaults(timeout=TIMEOUT_S, receipts=False, user="root")
+    add_asking(parser)
 
 
 def _add_gc(actions: _Actions) -> None:
