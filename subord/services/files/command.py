@@ -124,6 +124,7 @@ def _add_withdraw(actions: _Actions) -> None:
     parser.add_argument("name", metavar="NAME", help="the set")
     add_key_option(parser)
     add_asking(parser)
+    parser.set_defaults(receipts=False, user="root")
 
 
 def _add_gc(actions: _Actions) -> None:
