@@ -50,6 +50,8 @@ EXPERIMENTS = {
     "siege": "attack.experiment",
     "insider": "attack.insider",
     "agents": "experiments.agent_faults",
+    "exec": "services.exec_experiment",
+    "files": "services.files_experiment",
 }
 """Module of `stabilise` and of each word of `evaluate`, with `Plan`, `table` and `is_whole`."""
 

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import subprocess
 import time
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from netlab.common import linux, measure
+from netlab.common import measure
 from netlab.errors import LabError
 from netlab.lab import Lab
 from netlab.peers.systems import Costs
@@ -40,27 +38,14 @@ class NodePrograms:
         for position in list(self._running):
             self.end(position)
 
-    def start(self, position: int, name: str, *command: str) -> None:
-        """Run a command in the node's namespaces; it ends with this process. Raises OSError."""
+    def start(self, position: int, name: str, *command: str, folders: Mapping[str, Path] | None = None) -> None:
+        """Run a command on the node; it ends with this process. `folders`: as in enter.py. Raises OSError."""
         self._started.append(time.monotonic())
         node = enter.find_node(self._info, str(position))
-        starter = os.getpid()
         path = self._directory / f"{name}-{position}.log"
-
-        def enter_node() -> None:
-            enter.enter(self._info, node)
-            linux.die_with(starter, signal.SIGKILL)
-            os.setpriority(os.PRIO_PROCESS, 0, 0)  # the measuring process may have a higher one (experiment.py)
-
+        options = {"stdin": subprocess.DEVNULL, "cwd": self._directory}
         with path.open("ab") as log:
-            process = subprocess.Popen(
-                command,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                cwd=self._directory,
-                preexec_fn=enter_node,  # noqa: PLW1509 - this process has one thread
-            )
+            process = enter.begin_in(self._info, node, command, folders=folders, stdout=log, stderr=log, **options)
         self._running[position].append(process)
         self._output.setdefault((name, position), (path, 0, b""))
 
