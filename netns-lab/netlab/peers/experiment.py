@@ -42,7 +42,7 @@ NODES_MIN = {"subord": 4, "serf": 4, "etcd-3": 6, "etcd-5": 8}  # two victims, a
 INSTALL = "Debian: apt-get install serf etcd-server etcd-client"
 NOT_COMPARED = (
     "ClusterShell is not compared: its tree carries commands over ssh and does not know which nodes live;"
-    " subord carries no commands yet."
+    " `evaluate exec` compares the commands."
 )
 
 

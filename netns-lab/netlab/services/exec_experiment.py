@@ -5,7 +5,7 @@ Each record is of one part (exec_parts.py) and one system (exec_systems.py), in 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -32,15 +32,15 @@ class Plan(plans.ServicePlan):
     output_bytes: int = OUTPUT_BYTES
     rest_s: float = 30.0
 
-    def missing(self) -> list[str]:
-        return plans.sentences(self.absent(PEERS))
+    @property
+    def programs(self) -> Mapping[str, Sequence[str]]:
+        return PEERS
 
     def runs(self) -> Iterator[Run]:
-        systems = self.chosen(PEERS)
-        alone = systems[:1]
-        over_ssh = [name for name in systems if name in (plans.SUBORD, *OF_SSH)]
-        of_parts = {"speed": systems, "killed": alone, "interrupted": over_ssh, "output": alone, "rest": alone}
-        yield from self.part_runs(measure_one, of_parts, self.absent(PEERS))
+        alone = self.systems[:1]
+        over_ssh = [name for name in self.systems if name in (plans.SUBORD, *OF_SSH)]
+        of_parts = {"speed": self.systems, "interrupted": over_ssh}
+        yield from self.part_runs(measure_one, faults_of, {part: of_parts.get(part, alone) for part in PARTS})
 
 
 def measure_one(plan: Plan, nodes: int, number: int, part: str, system: str) -> Record:

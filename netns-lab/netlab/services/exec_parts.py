@@ -173,9 +173,9 @@ def is_told(node: dict[str, Any], size: int) -> bool:
 
 
 def faults_of_output(record: Record) -> list[str]:
-    grown = {kind: record[f"{kind}_mib"] for kind in ("daemon", "agent", "client")}
+    grown = {what: record[f"{what.split()[1]}_mib"] for what in ("a daemon", "an agent", "the client")}
     bad = {
-        **{f"a {kind} grew by {mib:.0f} MiB": mib > GROWTH_MIB_MAX for kind, mib in grown.items()},
+        **{f"{kind} grew by {mib:.0f} MiB": mib > GROWTH_MIB_MAX for kind, mib in grown.items()},
         f"{record['ended_processes']} processes ended": record["ended_processes"],
         f"{record['agents']} agents of {record['nodes']} ran": record["agents"] != record["nodes"],
         f"{record['told']} of {record['nodes']} nodes said what was cut": record["told"] != record["nodes"],

@@ -6,7 +6,7 @@ Each record is of one part and one system, in a lab of its own.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,12 +31,13 @@ class Plan(plans.ServicePlan):
     only: tuple[str, ...] = PARTS
     file_bytes: int = FILE_BYTES
 
-    def missing(self) -> list[str]:
-        return plans.sentences(self.absent(PEERS))
+    @property
+    def programs(self) -> Mapping[str, Sequence[str]]:
+        return PEERS
 
     def runs(self) -> Iterator[Run]:
-        systems = self.chosen(PEERS)
-        yield from self.part_runs(measure_one, {"speed": systems, "killed": systems[:1]}, self.absent(PEERS))
+        of_parts = {"speed": self.systems, "killed": self.systems[:1]}
+        yield from self.part_runs(measure_one, faults_of, of_parts)
 
 
 def measure_one(plan: Plan, nodes: int, number: int, part: str, system: str) -> Record:

@@ -6,6 +6,7 @@ Each record is of one part and one system in a lab of its own. What subord has d
 from __future__ import annotations
 
 import tempfile
+from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -36,25 +37,40 @@ class ServicePlan(Evaluation):
     peers: bool = True
     timing: str = "lan"
 
-    def absent(self, peers: Mapping[str, Sequence[str]]) -> dict[str, str]:
-        """Peers that are left out, and why."""
-        return ssh.missing_packages(peers) if self.peers else {}
+    @property
+    @abstractmethod
+    def programs(self) -> Mapping[str, Sequence[str]]:
+        """Peer -> the programs that it needs."""
 
-    def chosen(self, peers: Mapping[str, Sequence[str]]) -> list[str]:
-        """The systems that take turns."""
-        absent = self.absent(peers)
-        return [SUBORD, *(name for name in peers if self.peers and name not in absent)]
+    @property
+    def absent(self) -> dict[str, str]:
+        """Peers that are left out, and why."""
+        return ssh.missing_packages(self.programs) if self.peers else {}
+
+    @property
+    def systems(self) -> list[str]:
+        """Those that take turns."""
+        return [SUBORD, *(name for name in self.programs if self.peers and name not in self.absent)]
+
+    def missing(self) -> list[str]:
+        return [f"{name} is left out: {why}." for name, why in self.absent.items()]
 
     def part_runs(
-        self, measure: Callable[..., Record], parts: Mapping[str, Sequence[str]], absent: Mapping[str, str]
+        self, measure: Callable[..., Record], faults_of: Faults, parts: Mapping[str, Sequence[str]]
     ) -> Iterator[Run]:
-        """Each part with its systems, by turns."""
-        about = {"fanout": self.fanout, "layout": "dense", "timing": self.timing, "absent": dict(absent)}
+        """Each part with its systems, by turns. `faults_of`: what must not be in a record; it is written down."""
+
+        def judged(plan: ServicePlan, nodes: int, number: int, **chosen: str) -> Record:
+            found = measure(plan, nodes, number, **chosen)
+            record = {"nodes": nodes, "fanout": self.fanout, "fault": None, **chosen, **found}
+            return {**found, "faults": faults_of(record)}
+
+        about = {"fanout": self.fanout, "layout": "dense", "timing": self.timing, "absent": self.absent}
         for part, systems in parts.items():
             if part in self.only:
                 sized = self if part == "speed" else replace(self, nodes=self.fault_nodes)
                 sized.check_nodes(NODES_MIN, "An evaluation of services")
-                yield from sized.by_turns(measure, about, part=(part,), system=systems)
+                yield from sized.by_turns(judged, about, part=(part,), system=systems)
 
     @contextmanager
     def turn(self, nodes: int, part: str, system: str, number: int) -> Iterator[tuple[Lab, NodePrograms, Path]]:
@@ -66,10 +82,6 @@ class ServicePlan(Evaluation):
             NodePrograms(lab, Path(directory)) as programs,
         ):
             yield lab, programs, Path(directory)
-
-
-def sentences(absent: Mapping[str, str]) -> list[str]:
-    return [f"{name} is left out: {why}." for name, why in absent.items()]
 
 
 def faults_of(record: Record, faults: Mapping[str, Faults]) -> list[str]:
