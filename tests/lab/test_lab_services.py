@@ -13,7 +13,7 @@ from netlab.lab import Lab
 from netlab.peers.programs import NodePrograms
 from netlab.services import exec_experiment, exec_parts, files_experiment, plans, pushes, ready, ssh
 from netlab.services.console import Console
-from netlab.services.exec_systems import OverSsh, Subord
+from netlab.services.exec_systems import OverSsh, SerfQuery, Subord
 
 from .lab_helpers import refused
 
@@ -67,7 +67,7 @@ def test_rest_is_measured_before_the_agents_run_and_after_commands(lab: Lab, con
 
 def test_commands_are_timed_and_counted(lab: Lab) -> None:
     system = Subord(lab)
-    system.first_s = ready.start_agents(lab, Console(lab, CLIENT)).took_s
+    system.first_s = ready.start_agents(lab, Console(lab, CLIENT))
     taken = [system.run(), system.run()]
     assert [each.ended for each in taken] == [NODES, NODES]
     found = {"took_s": [each.took_s for each in taken], "first_s": system.first_s, "ended_least": NODES}
@@ -230,10 +230,11 @@ def test_what_cannot_be_measured_is_refused(words: tuple[Any, ...], code: int, s
     assert said in result.stderr
 
 
-def test_commands_and_files_over_ssh(tmp_path: Path) -> None:
-    if absent := plans.ssh.missing_packages({"all": ("clush", "pdsh", "rsync", "sshd")}):
-        pytest.skip(f"no peers over ssh: {absent['all']}")
+def test_commands_and_files_of_peers(tmp_path: Path) -> None:
+    if absent := plans.ssh.missing_packages({"all": ("clush", "pdsh", "rsync", "sshd", "serf")}):
+        pytest.skip(f"no peers: {absent['all']}")
     with Lab(nodes=3) as lab, NodePrograms(lab, tmp_path) as programs:
+        assert lab.positions[-2] == 2, "the node of the commands"
         systems = [OverSsh(lab, name, programs, tmp_path) for name in ("clush", "pdsh")]
         servers = systems[0].ssh
         servers.start()
@@ -243,6 +244,9 @@ def test_commands_and_files_over_ssh(tmp_path: Path) -> None:
             found = pushes.speed(lab, way, tmp_path, 1, size)
             assert found["whole_least"] == 3
             assert found["sent_most_times"][0] > 2
-        programs.end(2)
+        gossip = SerfQuery(lab, programs)
+        gossip.start()
+        assert gossip.run().ended == 3
+        programs.end(3)
         assert [system.run().ended for system in systems] == [2, 2]
     assert ssh.version("rsync").startswith("rsync")

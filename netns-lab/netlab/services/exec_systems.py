@@ -27,7 +27,7 @@ PEERS: dict[str, Sequence[str]] = {
 """Name -> the programs that it needs."""
 ENDED = re.compile(r"^(\d+) of \d+ ended in ", re.MULTILINE)
 RESPONSE = "Response from "
-CONVERGED_S_MAX = 180.0
+CONVERGED_S_MAX = 60.0
 QUERY_S_MAX = 30.0
 
 
@@ -49,7 +49,7 @@ class Subord:
 
     def start(self) -> None:
         ready.raise_tree(self._lab)
-        self.first_s = ready.start_agents(self._lab, self._console).took_s
+        self.first_s = ready.start_agents(self._lab, self._console)
 
     def run(self) -> Taken:
         done = self._console.run(SUBORD, "exec", "-n", "-a", "--", "true")

@@ -115,7 +115,7 @@ def _await_brought(lab: Lab, before: Any, victim: int, least: int) -> int:
         octets = lab.ports()["brought"][address][0] - before["brought"][address][0]
         return octets >= least
 
-    if not wait_until(are_there, BROUGHT_S_MAX, 0.0):
+    if not wait_until(are_there, BROUGHT_S_MAX, 0.01):
         raise LabError(f"Only {octets} bytes came to {address} within {BROUGHT_S_MAX:g} s.")
     return octets
 

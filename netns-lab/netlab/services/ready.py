@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import time
+
 from netlab.common.waiting import wait_until
 from netlab.errors import LabError
 from netlab.experiments.agent_faults import await_all
 from netlab.lab import Lab
-from netlab.services.console import SUBORD, Console, Done
+from netlab.services.console import SUBORD, Console
 
 STABLE_S_MAX = 180.0
 READY_S_MAX = 180.0
@@ -21,19 +23,18 @@ def raise_tree(lab: Lab) -> None:
     lab.wait_stable(STABLE_S_MAX, QUIET_S)
 
 
-def start_agents(lab: Lab, console: Console) -> Done:
-    """The first command that has ended on all nodes: it starts the agents. Raises LabError."""
+def start_agents(lab: Lab, console: Console) -> float:
+    """Seconds from the first command until one has ended on all nodes: it starts the agents. Raises LabError."""
     lab.progress("starting agents")
     await_all(lab)
-    done: list[Done] = []
+    began = time.monotonic()
 
     def is_everywhere() -> bool:
-        done.append(console.run(SUBORD, "exec", "-n", "-a", "--", "true"))
-        return done[-1].code == 0
+        return console.run(SUBORD, "exec", "-n", "-a", "-q", "--", "true").code == 0
 
     if not wait_until(is_everywhere, READY_S_MAX, 0.2):
-        raise LabError(f"`subord exec` does not end on all nodes: {done[-1].err.strip().splitlines()[-1:]}")
-    return done[-1]
+        raise LabError(f"`subord exec` has not ended on all nodes within {READY_S_MAX:g} s.")
+    return time.monotonic() - began
 
 
 def bring_back(lab: Lab, position: int) -> None:
