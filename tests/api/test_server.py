@@ -481,6 +481,26 @@ async def test_a_reader_that_stops_reading_is_dropped(autojump_clock: MockClock)
         raise AssertionError("it was not dropped")
 
 
+@pytest.mark.parametrize("path", ["awaited", "other"])
+async def test_a_late_answer_is_sent_where_its_client_waits(
+    tmp_path: Path, path: str, autojump_clock: MockClock
+) -> None:
+    """Orders of a busy daemon end late; a client without an answer could not tell what was done."""
+
+    async def late(call: Call) -> Response:
+        await trio.sleep(2 * ANSWER_S_MAX)
+        return Response(b"{}")
+
+    async with trio.open_nursery() as nursery:
+        sock = bind_unix(tmp_path / "socket")
+        orders = {"/awaited": late, "/other": late}
+        await nursery.start(partial(serve, orders=orders, awaited=("/awaited",)), {}, sock)
+        async with await trio.open_unix_socket(str(tmp_path / "socket")) as stream:
+            await stream.send_all(f"POST /{path} HTTP/1.1\r\nHost: a\r\n\r\n".encode())
+            assert (await read_all(stream)).startswith(b"HTTP/1.1 200") is (path == "awaited")
+        nursery.cancel_scope.cancel()
+
+
 @pytest.mark.parametrize("leaves", [True, False])
 async def test_an_answer_is_made_only_while_its_client_waits(tmp_path: Path, leaves: bool) -> None:
     """Where the path says so; other requests are carried through."""

@@ -15,6 +15,7 @@ import ssl
 import struct
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import parse_qsl, urlsplit
 
@@ -36,7 +37,8 @@ BLOB_PATHS = "/v1/blobs"
 REQUEST_S_MAX = 5.0
 """From the accepted connection to the complete request."""
 ANSWER_S_MAX = 10.0
-"""To make the answer and hand it to the kernel: the connection of a reader that stops reading is closed."""
+"""To make the answer and hand it to the kernel: the connection of a reader that stops reading is closed. To hand it
+over only, where a handler is awaited (`serve`)."""
 ANSWERED_MAX = 16
 """Answered at the same time per socket; further requests wait."""
 READERS_MAX = 8
@@ -157,8 +159,8 @@ async def serve(
     """Answer GET requests on a listening stream socket until cancelled; then close the socket.
 
     `changes` are handlers of POST, for `is_owner` alone; `orders` are handlers of POST with a body, for all clients:
-    the socket must be a Unix socket. A handler of a path in `awaited` is cancelled when its client leaves. `tls` is
-    called for each connection; None: in the clear. `is_our_host` judges the header `Host`, where there is one. A
+    the socket must be a Unix socket. A handler of a path in `awaited` is cancelled when its client leaves, and must
+    end in its own time. `tls` is called for each connection; None: in the clear. `is_our_host` judges the header `Host`, where there is one. A
     handler that raises is a bug: the log has its traceback, the client gets 500, and other connections are not
     affected.
     """
@@ -249,8 +251,8 @@ class _Exchange:
             return
         try:
             events: EventStream | None = None
-            with trio.move_on_after(ANSWER_S_MAX):
-                answer = asked if isinstance(asked, Response) else await self._answer(asked, handlers)
+            with trio.move_on_after(ANSWER_S_MAX) as limit:
+                answer = asked if isinstance(asked, Response) else await self._answer(asked, handlers, limit)
                 if isinstance(answer, Response):
                     await self._write(answer)
                 elif answer is not None:
@@ -344,8 +346,10 @@ class _Exchange:
     async def _send(self, *events: h11.Event) -> None:
         await self._stream.send_all(b"".join(self._connection.send(event) or b"" for event in events))
 
-    async def _answer(self, request: h11.Request, handlers: _Handlers) -> Response | EventStream | None:
-        """None: the client has left."""
+    async def _answer(
+        self, request: h11.Request, handlers: _Handlers, limit: trio.CancelScope
+    ) -> Response | EventStream | None:
+        """None: the client has left. `limit` ends the answer."""
         try:
             target = urlsplit(request.target.decode("ascii"))
             query = dict(parse_qsl(target.query, keep_blank_values=True, max_num_fields=8))
@@ -358,15 +362,20 @@ class _Exchange:
         if host and not self._is_our_host(host):
             return failure(421, FOREIGN_HOST)
         handled = self._handled(request.method.decode("ascii", "replace"), target.path, query, handlers)
-        return await (self._while_there(handled) if target.path in handlers.awaited else handled)
+        return await (self._while_there(handled, limit) if target.path in handlers.awaited else handled)
 
-    async def _while_there(self, handled: Awaitable[Response | EventStream]) -> Response | EventStream | None:
-        """The answer; None: the client left before, and nothing goes on for it."""
+    async def _while_there(
+        self, handled: Awaitable[Response | EventStream], limit: trio.CancelScope
+    ) -> Response | EventStream | None:
+        """The answer; None: the client left before, and nothing goes on for it. The handler ends in its own time: a
+        busy daemon answers late, but it answers."""
+        limit.deadline = inf
         answer: Response | EventStream | None = None
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._await_end, nursery.cancel_scope)
             answer = await handled
             nursery.cancel_scope.cancel()
+        limit.deadline = trio.current_time() + ANSWER_S_MAX
         return answer
 
     async def _handled(self, method: str, path: str, query: Query, handlers: _Handlers) -> Response | EventStream:
