@@ -97,11 +97,13 @@ class Command:
         try:
             while not select.select([ended], [], [], pause_s)[0]:
                 if time.monotonic() > until:
-                    os.killpg(self.pid, signal.SIGKILL)
                     raise LabError(f"A command took longer than {seconds:g} s: {self._words}.")
                 if look:
                     look()
             took_s = self.lasted_s
+        except BaseException:
+            os.killpg(self.pid, signal.SIGKILL)
+            raise
         finally:
             os.close(ended)
             code = self._process.wait()
