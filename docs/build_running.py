@@ -39,8 +39,9 @@ def figures(runs: Iterable[Run], key: str) -> list[float]:
 def about(name: str) -> str:
     """The machine, the program, and the shape of the labs."""
     runs = records.read(name)
-    fanouts = sorted({run["fanout"] for run in runs})
-    shape = f"Fan-out {', '.join(map(str, fanouts))}, {runs[0]['layout']} addresses, timing `{runs[0]['timing']}`.\n"
+    shape = (
+        f"{runs[0]['layout'].capitalize()} addresses, timing `{runs[0]['timing']}`; p is the fan-out of the tree.\n"
+    )
     return records.about(runs, "part", "nodes", "system") + shape
 
 
@@ -65,17 +66,18 @@ def missed(name: str) -> str:
 def table(name: str, part: str, columns: Sequence[Column]) -> str:
     """One row for each size and system: medians, and the lowest and highest of all commands of all runs."""
     runs = [run for run in records.read(name) if run["part"] == part]
-    by_size = groups([{**run, "place": ORDER.index(run["system"])} for run in runs], "nodes", "place")
+    by_size = groups([{**run, "place": ORDER.index(run["system"])} for run in runs], "nodes", "fanout", "place")
     rows = [
         [
             f"{nodes}",
+            f"{fanout}" if ORDER[place] == SUBORD else "-",
             ORDER[place],
             f"{sum(map(is_held, some))} of {len(some)}",
             *(spread(figures(some, key), digits) for _, key, digits in columns),
         ]
-        for (nodes, place), some in by_size.items()
+        for (nodes, fanout, place), some in by_size.items()
     ]
-    return markdown(["nodes", "system", "runs that held", *(title for title, _, _ in columns)], rows)
+    return markdown(["nodes", "p", "system", "runs that held", *(title for title, _, _ in columns)], rows)
 
 
 def _lines(name: str) -> tuple[Line, ...]:

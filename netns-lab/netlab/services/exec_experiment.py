@@ -11,6 +11,7 @@ from pathlib import Path
 
 from netlab.common.results import Record
 from netlab.common.tables import Column
+from netlab.errors import LabError
 from netlab.experiments.evaluate import Run
 from netlab.lab import Lab
 from netlab.peers.programs import NodePrograms
@@ -22,6 +23,7 @@ from netlab.services.exec_systems import PEERS, OverSsh, Subord, system_of
 OF_SSH = ("clush", "pdsh")
 PARTS = ("speed", "killed", "interrupted", "output", "rest")
 OUTPUT_BYTES = 10**9
+NODES_MAX = {"serf": 200}  # 300 agents do not converge on two cores
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,6 +46,8 @@ class Plan(plans.ServicePlan):
 
 
 def measure_one(plan: Plan, nodes: int, number: int, part: str, system: str) -> Record:
+    if nodes > NODES_MAX.get(system, nodes):
+        raise LabError(f"{system} is measured with {NODES_MAX[system]} nodes at most (docs/evaluation/peers.md).")
     with plan.turn(nodes, part, system, number) as (lab, programs, directory):
         if part == "speed":
             return speed(plan, lab, system, programs, directory)

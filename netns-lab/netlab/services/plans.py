@@ -18,7 +18,7 @@ from netlab.common.tables import Column, comparison, groups, spread
 from netlab.experiments.evaluate import Evaluation, Run, is_measured
 from netlab.experiments.verdicts import Faults
 from netlab.lab import Lab
-from netlab.peers.programs import NodePrograms
+from netlab.peers.programs import NodePrograms, high_priority
 from netlab.services import ssh
 
 SUBORD = "subord"
@@ -79,6 +79,7 @@ class ServicePlan(Evaluation):
         with (
             self.raised(nodes, self.fanout, log=log, agents=system == SUBORD, timing=self.timing) as lab,
             tempfile.TemporaryDirectory(prefix="services-") as directory,
+            high_priority(),
             NodePrograms(lab, Path(directory)) as programs,
         ):
             yield lab, programs, Path(directory)
