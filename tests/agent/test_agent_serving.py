@@ -8,7 +8,6 @@ import socket
 import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from functools import partial
 from math import inf
 from pathlib import Path
 from typing import Any
@@ -84,6 +83,7 @@ class Stage:
 
     async def act(self, order: Order, left_s: float) -> Outcome:
         """The outcome; a refused order has not begun."""
+        self.agent.expect(order.tag)
         acted = await self.agent.act(order, left_s)
         assert acted.tag == order.tag
         assert acted.begun is (acted.outcome.cause in BEGUN)
@@ -226,8 +226,9 @@ async def test_the_agent_hears_which_node_asked_directly(stage: Stage, monkeypat
 
     monkeypatch.setattr(Judge, "judge", noting)
     async with stage.running():
+        stage.agent.expect(TAG)
         await stage.agent.act(stage.order(), 5, "10.0.0.9")
-        await stage.agent.act(stage.order(), 5)
+        await stage.act(stage.order(), 5)
     assert sources == ["10.0.0.9", ""]
 
 
@@ -384,11 +385,20 @@ async def test_a_cancelled_order_ends_what_is_leased_and_stays_cancelled(stage: 
     assert stage.lines() == ["began", "ended"]
 
 
+async def test_an_order_that_is_cancelled_before_it_is_given_is_cancelled(stage: Stage) -> None:
+    async with stage.running():
+        stage.agent.expect(TAG)
+        stage.agent.stop(TAG)
+        acted = await stage.agent.act(stage.lingering(), 60)
+    assert acted.outcome == Outcome(cause="cancelled")
+
+
 async def test_a_service_without_lease_is_not_ended(stage: Stage) -> None:
     told: list[Outcome] = []
 
     async def ask() -> None:
-        acted = await stage.agent.act(stage.order(waits=True), 60, lease_s=0.01)
+        stage.agent.expect(TAG, 0.01)
+        acted = await stage.agent.act(stage.order(waits=True), 60)
         told.append(acted.outcome)
 
     async with stage.running() as server, trio.open_nursery() as nursery:
@@ -404,7 +414,8 @@ async def test_a_service_without_lease_is_not_ended(stage: Stage) -> None:
 async def test_the_lease_ends_what_runs_when_the_daemon_has_gone(stage: Stage) -> None:
     async with stage.running() as server:
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(partial(stage.agent.act, stage.lingering(), 60, lease_s=0.3))
+            stage.agent.expect(TAG, 0.3)
+            nursery.start_soon(stage.agent.act, stage.lingering(), 60)
             await until(stage.lines, "it acts")
             nursery.cancel_scope.cancel()
         await until(lambda: not server._running, "it has ended")
@@ -416,7 +427,8 @@ async def test_renewals_and_further_questions_lengthen_the_lease(stage: Stage) -
     told: list[Outcome] = []
 
     async def ask(lease_s: float) -> None:
-        acted = await stage.agent.act(stage.lingering(), 60, lease_s=lease_s)
+        stage.agent.expect(TAG, lease_s)
+        acted = await stage.agent.act(stage.lingering(), 60)
         told.append(acted.outcome)
 
     async with stage.running() as server, trio.open_nursery() as nursery:

@@ -13,6 +13,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 import trio
+import trio.testing
 from loops import over
 from trio.testing import MockClock
 
@@ -451,6 +452,26 @@ async def silent(_: Query) -> EventStream:
         await trio.sleep_forever()
 
     return EventStream(nothing)
+
+
+async def test_a_request_without_a_slot_is_told_so(tmp_path: Path, autojump_clock: MockClock) -> None:
+    async def endless(call: Call) -> Response:
+        await trio.sleep_forever()
+        raise AssertionError("unreachable")
+
+    async with trio.open_nursery() as nursery:
+        sock = bind_unix(tmp_path / "socket")
+        await nursery.start(partial(serve, orders={"/wait": endless}, awaited=("/wait",)), {}, sock)
+        streams = [await trio.open_unix_socket(str(tmp_path / "socket")) for _ in range(ANSWERED_MAX + 1)]
+        for stream in streams:
+            await stream.send_all(b"POST /wait HTTP/1.1\r\nHost: a\r\n\r\n")
+            await trio.testing.wait_all_tasks_blocked()
+        answer = await read_all(streams[-1])
+        assert answer.startswith(b"HTTP/1.1 503")
+        assert b"nothing was done" in answer
+        nursery.cancel_scope.cancel()
+    for stream in streams:
+        await stream.aclose()
 
 
 async def test_a_reader_that_left_frees_its_slot_without_events() -> None:

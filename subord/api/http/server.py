@@ -44,7 +44,9 @@ ANSWERED_MAX = 16
 READERS_MAX = 8
 """How many of those may be readers of events; the next one gets 503."""
 WAITING_MAX = 64
-"""Connections without a request, or waiting for a slot; one more closes the one that has waited longest."""
+"""Connections without a request, or waiting for a slot; one more ends the wait of the one that has waited longest."""
+REFUSAL_S_MAX = 1.0
+"""To tell a request that it got no slot."""
 READ_BYTES = 4096
 PATH_LOGGED_MAX = 100
 _CREDENTIALS = struct.Struct("=iII")  # struct ucred
@@ -105,7 +107,7 @@ class _Handlers(NamedTuple):
 
 
 class _Slots:
-    """The connections of one socket, waiting or being answered. A new one closes the longest waiting one."""
+    """The connections of one socket, waiting or being answered. A new one may end the wait of the longest waiting."""
 
     def __init__(self) -> None:
         self.turns = trio.Semaphore(ANSWERED_MAX)
@@ -137,6 +139,9 @@ def failure(status: int, sentence: str) -> Response:
     return Response(msgspec.json.encode(Error(sentence)), status)
 
 
+BUSY = failure(503, f"the daemon is busy with {ANSWERED_MAX} other requests: nothing was done; try again later")
+
+
 def is_owner(stream: trio.SocketStream) -> bool:
     """Whether the peer of a Unix socket is root or the daemon's own user (unix(7): SO_PEERCRED)."""
     _, uid, _ = _CREDENTIALS.unpack(
@@ -160,9 +165,9 @@ async def serve(
 
     `changes` are handlers of POST, for `is_owner` alone; `orders` are handlers of POST with a body, for all clients:
     the socket must be a Unix socket. A handler of a path in `awaited` is cancelled when its client leaves, and must
-    end in its own time. `tls` is called for each connection; None: in the clear. `is_our_host` judges the header `Host`, where there is one. A
-    handler that raises is a bug: the log has its traceback, the client gets 500, and other connections are not
-    affected.
+    end in its own time. `tls` is called for each connection; None: in the clear. `is_our_host` judges the header
+    `Host`, where there is one. A handler that raises is a bug: the log has its traceback, the client gets 500, and
+    other connections are not affected.
     """
     sock.setblocking(False)
     listener = trio.SocketListener(trio.socket.from_stdlib_socket(sock))
@@ -247,7 +252,11 @@ class _Exchange:
             if asked is not None:
                 await self._slots.turns.acquire()
                 has_turn = True
-        if not has_turn or asked is None:
+        if asked is None:
+            return
+        if not has_turn:
+            with trio.move_on_after(REFUSAL_S_MAX):
+                await self._write(BUSY)
             return
         try:
             events: EventStream | None = None

@@ -154,9 +154,13 @@ class Agent:
         if tag in self._waiting:
             self._waiting[tag].stop()
 
-    async def act(self, order: Order, left_s: float, source: str = "", *, lease_s: float = bounds.LEASE_S) -> Acted:
-        """`_act`, while `renew` and `stop` reach the agent."""
-        waiting = self._waiting[order.tag] = _Waiting(lease_s)
+    def expect(self, tag: Tag, lease_s: float = bounds.LEASE_S) -> None:
+        """`act` follows: what `renew` and `stop` say until then counts, too."""
+        self._waiting[tag] = _Waiting(lease_s)
+
+    async def act(self, order: Order, left_s: float, source: str = "") -> Acted:
+        """`_act` of an expected order, while `renew` and `stop` reach the agent."""
+        waiting = self._waiting[order.tag]
         try:
             return await self._act(order, left_s, source, waiting)
         finally:

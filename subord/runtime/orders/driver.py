@@ -178,6 +178,8 @@ class OrderDriver:
             case HangUp():
                 self._hang_up(action.link)
             case Act():
+                if self._agent is not None and action.order.service not in self._readings:
+                    self._agent.expect(action.order.tag, action.lease_s)
                 self._start(self._act, action)
             case Note():
                 self._start(self._note, action)
@@ -236,7 +238,7 @@ class OrderDriver:
             acted = Acted(order.tag, await self._read_here(order, action.left_s))
         elif self._agent is not None:
             source = self._address(action.source) if action.source else ""
-            acted = await self._agent.act(order, action.left_s, source, lease_s=action.lease_s)
+            acted = await self._agent.act(order, action.left_s, source)
         else:
             acted = Acted(order.tag, Outcome(cause=NO_AGENT), begun=False)
         if not acted.outcome.cause:
