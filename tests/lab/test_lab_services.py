@@ -112,7 +112,7 @@ def test_a_push_reaches_all_and_its_bytes_are_counted(lab: Lab, console: Console
 TURN = {"victim": "10.0.0.2", "subordinates": 2, "took_s": 1.5, "code": 1, "missing": {"silent": ["10.0.0.2"]}}
 WHOLE = {**TURN, "victim": None, "code": 0, "missing": {}}
 KILLED = {"turns": [{**each, "wrong_times": {}, "lacking": []} for each in (WHOLE, TURN)]}
-OUTPUT = {"daemon_mib": 1.0, "agent_mib": 2.0, "client_mib": 3.0, "agents": NODES, "ended_processes": 0}
+OUTPUT = {"daemon_mib": 1.0, "agent_mib": 2.0, "client_mib": 3.0, "agents": NODES, "ended": {"daemon": 0, "agent": 0}}
 RIGHT = {
     "speed": {"ended_least": NODES, "whole_least": NODES, "sent_most_times": [3.0, 3.1]},
     "killed": KILLED,
@@ -145,7 +145,7 @@ def turned(number: int, **worse: Any) -> Record:
         ("output", {"client_mib": 65.0}, "the client grew by 65 MiB"),
         ("output", {"told": 6}, "6 of 7 nodes said what was cut"),
         ("output", {"agents": 6}, "6 agents of 7 ran"),
-        ("output", {"ended_processes": 1}, "1 processes ended"),
+        ("output", {"ended": {"daemon": 0, "agent": 1}}, "agents that ended: 1"),
         ("output", {"missing": {"silent": ["10.0.0.5"]}}, "missing: silent"),
         ("rest", {"after_packets_per_s": 1.2}, "1.20 times as many packets after commands"),
     ],

@@ -23,7 +23,7 @@ from netlab.common.waiting import wait_until
 from netlab.errors import LabError
 from netlab.eventlog import changes as log_changes
 from netlab.experiments.evaluate import Evaluation, Run
-from netlab.experiments.signing import HOUR_MS, SERVICES, Body, Operator, text, times
+from netlab.experiments.signing import BUDGET_S, HOUR_MS, SERVICES, Body, Operator, text, times
 from netlab.experiments.verdicts import faults_of_turns, table_of_turns
 from netlab.lab import QUIET_S, Lab
 from subord.client.errors import CommandError
@@ -256,9 +256,16 @@ def parts(lab: Lab, plan: Plan) -> list[str]:
 
 def await_all(lab: Lab) -> None:
     """Until the root is answered by all nodes: their edges are open. Raises LabError."""
-    nodes, root = len(lab.positions), lab.positions[0]
-    if not wait_until(lambda: lab.document(root, "/v1/ping?budget=5")["told"] == nodes, READY_S_MAX, 0.2):
-        raise LabError(f"Not all nodes answered within {READY_S_MAX:g} s.")
+    root, missing = lab.positions[0], ""
+
+    def is_answered() -> bool:
+        nonlocal missing
+        found = lab.document(root, f"/v1/ping?budget={BUDGET_S:g}")
+        missing = ", ".join(f"{each['count']} {each['cause']}" for each in found["missing"])
+        return bool(found["told"] == len(lab.positions))
+
+    if not wait_until(is_answered, READY_S_MAX, 0.2):
+        raise LabError(f"Not all nodes answered within {READY_S_MAX:g} s: {missing} in the end.")
 
 
 def turn_of(lab: Lab, plan: Plan, fault: Fault) -> Record:

@@ -147,7 +147,7 @@ def output(lab: Lab, console: Console, octets: int) -> Record:
         "took_s": peak.done.took_s,
         **grown,
         "client_mib": peak.mib - idle.mib,
-        "ended_processes": sum(not processes.peak_mib(pid) for some in found.values() for pid in some.values()),
+        "ended": {kind: sum(not processes.peak_mib(pid) for pid in some.values()) for kind, some in found.items()},
         "agents": len(found["agent"]),
         "told": sum(is_told(node, size) for node in nodes),
         "missing": kills.missing(kills.answer(peak.done)),
@@ -176,7 +176,7 @@ def faults_of_output(record: Record) -> list[str]:
     grown = {what: record[f"{what.split()[1]}_mib"] for what in ("a daemon", "an agent", "the client")}
     bad = {
         **{f"{kind} grew by {mib:.0f} MiB": mib > GROWTH_MIB_MAX for kind, mib in grown.items()},
-        f"{record['ended_processes']} processes ended": record["ended_processes"],
+        **{f"{kind}s that ended: {count}": count for kind, count in record["ended"].items()},
         f"{record['agents']} agents of {record['nodes']} ran": record["agents"] != record["nodes"],
         f"{record['told']} of {record['nodes']} nodes said what was cut": record["told"] != record["nodes"],
         f"missing: {', '.join(record['missing'])}": record["missing"],
