@@ -37,6 +37,7 @@ import build_peers  # noqa: E402
 import build_picture  # noqa: E402 - found by the line above
 import build_prometheus  # noqa: E402
 import build_releases  # noqa: E402
+import build_running  # noqa: E402
 import build_scenarios  # noqa: E402
 import build_schemas  # noqa: E402
 import build_sealing  # noqa: E402
@@ -76,6 +77,7 @@ PAGES = (
     "docs/evaluation/rest.md",
     "docs/evaluation/orders.md",
     "docs/evaluation/order-faults.md",
+    "docs/evaluation/running.md",
     "docs/evaluation/releases.md",
     "docs/evaluation/peers.md",
     "docs/evaluation/simulator.md",
@@ -90,6 +92,7 @@ PICTURES: dict[str, Callable[[], str]] = {
     **build_growth_daemons.PICTURES,
     **build_paper.PICTURES,
     **build_peers.PICTURES,
+    **build_running.PICTURES,
 }
 FILES: dict[str, Callable[[], str]] = build_prometheus.FILES | build_schemas.FILES
 PART = re.compile(r"(<!-- begin ([a-z-]+) -->\n?).*?(<!-- end \2 -->)", re.DOTALL)
@@ -126,6 +129,7 @@ PARTS: dict[str, Callable[[], str]] = {
     **build_peers.PARTS,
     **build_prometheus.PARTS,
     **build_releases.PARTS,
+    **build_running.PARTS,
     **build_scenarios.PARTS,
     **build_schemas.PARTS,
     **build_sealing.PARTS,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Callable, Iterable, Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import records
 from build_evaluation import markdown
@@ -235,7 +235,59 @@ def simulated() -> Iterator[Row]:
     yield Row("campaign", "10,000 seeds, none fails", result, 1, holds)
 
 
-GROUPS = (starts, sparse, paper, mappings, healing, rest, alone, sealing, commands, simulated)
+def services() -> Iterator[Row]:
+    """Commands and files on all nodes; of each run the worst command counts."""
+    for nodes, bound in EXEC_S.items():
+        what = f"`subord exec` of `true` on {nodes} nodes"
+        yield _service(what, f"{bound} s", ("exec", "speed", nodes), "took_s", bound=bound, unit=" s")
+    what = "... an interior node of 300 is killed meanwhile, each other one ran it once; later by"
+    yield _service(what, "3 s", ("exec", "killed", 300), "later_s", bound=3, unit=" s")
+    what = "... processes on 300 nodes that are left 3 s after Ctrl-C"
+    yield _service(what, "0", ("exec", "interrupted", 300), "left", bound=0, digits=0)
+    what = "... 1 GB of output from 300 nodes, all say what is cut; a process grows by"
+    yield _service(what, "64 MiB", ("exec", "output", 300), "grown_mib", bound=64, unit=" MiB", digits=1)
+    what = "... packets of 300 nodes at rest, after commands : before"
+    yield _service(what, "1.1 times", ("exec", "rest", 300), "rest_times", bound=1.1)
+    what = "`subord files push` of 1 MB to 500 nodes"
+    yield _service(what, "5 s", ("files", "speed", 500), "took_s", bound=5, unit=" s")
+    what = "... bytes that a node sends, with headers, as part of fan-out + 1 times the file"
+    yield _service(what, "1.05", ("files", "speed", 500), "sent_share", bound=1.05)
+    what = "... an interior node of 300 is killed meanwhile, all others have the file; later by"
+    yield _service(what, "3 s", ("files", "killed", 300), "later_s", bound=3, unit=" s")
+
+
+def _service(what: str, aim: str, of: tuple[str, str, int], key: str, **how: Any) -> Row:
+    """`of`: the file, part and number of nodes. Each run must also have held. Nothing counts as missed."""
+    name, part, nodes = of
+    found = [
+        run for run in records.read(name) if (run["part"], run["nodes"], run["system"]) == (part, nodes, "subord")
+    ]
+    if not found:
+        return Row(what, aim, "nothing", 0, holds=False)
+    row = _most(what, aim, list(map(_worst, found)), key, **how)
+    wrong = sum(run["fault"] is None and run["faults"] != [] for run in found)
+    return row._replace(found=row.found + (f", {wrong} did not hold" if wrong else ""), holds=row.holds and not wrong)
+
+
+EXEC_S = {100: 0.5, 200: 1.0, 500: 2.0}
+
+
+def _worst(run: Run) -> Run:
+    """Lists as their highest number, and figures that need two others."""
+    found = {key: max(value) if key in LISTS and isinstance(value, list) else value for key, value in run.items()}
+    if "daemon_mib" in run:
+        found["grown_mib"] = max(run[f"{kind}_mib"] for kind in ("daemon", "agent", "client"))
+    if run.get("sent_most_times"):
+        found["sent_share"] = max(run["sent_most_times"]) / (run["fanout"] + 1)
+    if "after_packets_per_s" in run:
+        found["rest_times"] = run["after_packets_per_s"] / run["before_packets_per_s"]
+    return found
+
+
+LISTS = ("took_s", "later_s")
+
+
+GROUPS = (starts, sparse, paper, mappings, healing, rest, alone, sealing, services, commands, simulated)
 
 
 def _all() -> list[Row]:

@@ -73,9 +73,10 @@ def about(runs: list[Run], *keys: str) -> str:
     counts = [len(some) for some in groups(runs, *keys).values()]
     load = max(run["machine"]["load"] for run in runs)
     often = str(min(counts)) if min(counts) == max(counts) else f"{min(counts)} to {max(counts)}"
+    dates = sorted({run["date"] for run in runs if "date" in run})
     return (
         f"Machine: {'; '.join(boxes)}; load of the minute before at most {load:.1f}.\n"
-        f"subord {', '.join(programs)}; {often} runs of each, median (lowest..highest).\n"
+        f"subord {', '.join(programs + dates)}; {often} runs of each, median (lowest..highest).\n"
     )
 
 

@@ -20,6 +20,7 @@ build_order_faults = imported("build_order_faults")
 build_paper = imported("build_paper")
 build_peers = imported("build_peers")
 build_prometheus = imported("build_prometheus")
+build_running = imported("build_running")
 build_sealing = imported("build_sealing")
 build_targets = imported("build_targets")
 
@@ -427,3 +428,78 @@ def test_faults_of_agents_name_what_differed_and_count_failed_runs(given: Given)
     ((harm, missing, first, again, whole),) = rows(build_order_faults.agents())
     assert (harm, missing) == ("no agent", "6 `no agent`; 6 `no agent`, 2 `silent`")
     assert (first, again, whole) == ("2.00 (1.00..3.00)", "0.10", "1 of 3")
+
+
+# -- commands and files --------------------------------------------------------------------------------------------
+
+
+def ran(part: str, nodes: int = 300, system: str = "subord", number: int = 0, **found: Any) -> Run:
+    about = {"part": part, "nodes": nodes, "system": system, "fanout": 8, "layout": "dense", "timing": "lan"}
+    return measured(number, **{"faults": [], "absent": {}, "date": "2026-11-25", **about, **found})
+
+
+GROWN = {"daemon_mib": 1.0, "agent_mib": 9.0, "client_mib": 2.0}
+REST_OF_EXEC = {"before_packets_per_s": 1.0, "after_packets_per_s": 1.05}
+EXEC = [
+    *(ran("speed", nodes, took_s=[0.3, 0.4], first_s=0.9, ended_least=nodes) for nodes in (100, 200, 500)),
+    ran("killed", whole_s=[1.5], killed_s=[2.0, 2.5], later_s=[0.5, 1.0]),
+    ran("interrupted", ran=300, left=0, ended_s=0.5),
+    ran("output", **GROWN, told=300, took_s=9.0),
+    ran("rest", **REST_OF_EXEC),
+]
+FILES = [
+    ran("speed", 500, took_s=[3.0, 4.0], whole_least=500, sent_most_times=[8.0, 9.1], file_bytes=10**6),
+    ran("killed", whole_s=[1.5], killed_s=[2.0], later_s=[0.5]),
+]
+
+
+def test_aims_of_commands_and_files(given: Given) -> None:
+    given(exec=EXEC, files=FILES)
+    found = list(build_targets.services())
+    assert all(row.holds for row in found)
+    assert [row.found for row in found[:5]] == ["0.40 s", "0.40 s", "0.40 s", "1.00 s", "0"]
+    assert [row.found for row in found[5:8]] == ["9.0 MiB", "1.05", "4.00 s"]
+
+
+@pytest.mark.parametrize(
+    ("number", "worse", "missed"),
+    [
+        (0, {"took_s": [0.3, 0.51]}, "`true` on 100 nodes"),
+        (1, {"nodes": 201}, "`true` on 200 nodes"),
+        (3, {"later_s": [0.5, 3.1]}, "each other one ran it once"),
+        (3, {"faults": ["node 7 ran it 2 times"]}, "each other one ran it once"),
+        (4, {"left": 1}, "left 3 s after Ctrl-C"),
+        (5, {"client_mib": 65.0}, "a process grows by"),
+        (6, {"after_packets_per_s": 1.2}, "after commands : before"),
+        (7, {"sent_most_times": [9.0, 9.5]}, "bytes that a node sends"),
+        (8, {"fault": "the lab fell over", "later_s": None}, "all others have the file"),
+    ],
+)
+def test_one_bad_run_of_commands_or_files_misses_an_aim(given: Given, number: int, worse: Run, missed: str) -> None:
+    runs = [dict(run) for run in (*EXEC, *FILES)]
+    runs[number].update(worse)
+    given(exec=runs[: len(EXEC)], files=runs[len(EXEC) :])
+    (row,) = [row for row in build_targets.services() if not row.holds]
+    assert missed in row.what
+
+
+def test_peers_stand_beside_subord_and_what_is_missing_is_named(given: Given) -> None:
+    clush = ran("speed", 100, "clush", took_s=[9.0, 10.0], ended_least=100, settings="clush 1.9: sshd")
+    absent = {"serf": "apt-get install serf"}
+    failed = {**ran("speed", 100, "pdsh"), "fault": "Only 3 sshd listen."}
+    bad = ran("speed", 100, number=1, took_s=[0.6], ended_least=99, faults=["ended on 99 of 100 nodes"])
+    given(exec=[failed, clush, bad, ran("speed", 100, took_s=[0.4], ended_least=100, absent=absent)])
+    columns = (("s", "took_s", 2), ("ended on", "ended_least", 0))
+    assert rows(build_running.table("exec", "speed", columns)) == [
+        ["100", "8", "subord", "1 of 2", "0.50 (0.40..0.60)", "100 (99..100)"],
+        ["100", "-", "clush", "1 of 1", "9.50 (9.00..10.00)", "100"],
+        ["100", "-", "pdsh", "0 of 1", "-", "-"],
+    ]
+    assert build_running.missed("exec").splitlines() == [
+        "- speed, 100 nodes, pdsh, run 1: Only 3 sshd listen.",
+        "- speed, 100 nodes, subord, run 2: ended on 99 of 100 nodes.",
+        "- serf was not measured: apt-get install serf.",
+    ]
+    assert build_running.settings("exec") == "- *clush*: clush 1.9: sshd.\n"
+    assert {line.name for line in build_running._lines("exec")} == {"subord", "clush"}
+    assert "2026-11-25" in build_running.about("exec")

@@ -18,13 +18,13 @@ from typing import Any
 
 from netlab.attack.order_lies import GENUINE
 from netlab.common.results import Record
-from netlab.common.tables import aligned
 from netlab.common.waiting import wait_until
 from netlab.errors import LabError
 from netlab.eventlog import changes as log_changes
 from netlab.eventlog.events import Cluster
 from netlab.eventlog.tree import level
-from netlab.experiments.evaluate import Evaluation, Run, is_measured
+from netlab.experiments.evaluate import Evaluation, Run
+from netlab.experiments.verdicts import faults_of_turns, table_of_turns
 from netlab.lab import Lab
 from subord.core.carriage.verdicts import SENTENCES
 
@@ -375,9 +375,9 @@ def seen(siege: Siege, address: str) -> tuple[Counter[str], dict[str, float]]:
 
 def faults_of(record: Record) -> list[str]:
     """What must not be, in words; nothing when the cluster withstood."""
+    found = faults_of_turns(record, "lie", faults_of_turn)
     if record.get("fault") is not None:
-        return [str(record["fault"])]
-    found = [f"{each['lie']}: {words}" for each in record["turns"] for words in faults_of_turn(each)]
+        return found
     whole = {
         f"other roots: {', '.join(record['other_roots'])}": record["other_roots"],
         f"daemons that ended: {', '.join(record['others_ended'])}": record["others_ended"],
@@ -417,16 +417,13 @@ def is_whole(record: Record) -> bool:
 
 def table(records: list[Record]) -> str:
     """For people: what came of each lie, and what went wrong."""
-    lines = []
-    for record in records:
-        words = faults_of(record)
-        if is_measured(record):
-            about = f"the liar is {record['liar']} ({record['place']}, {record['below']} nodes below it)"
-            lines.append(f"{record['nodes']} nodes, run {record['repeat'] + 1}: {about}")
-            head = ["lie", "refused or dropped", "named", "moves: liar", "below it", "others"]
-            lines.append(aligned([head, *map(_row, record["turns"])], left=3))
-        lines.append("held" if not words else f"did not hold: {'; '.join(words)}")
-    return "\n".join(lines)
+    head = ["lie", "refused or dropped", "named", "moves: liar", "below it", "others"]
+    return table_of_turns(records, faults_of, title=_title, head=head, row=_row, left=3)
+
+
+def _title(record: Record) -> str:
+    about = f"the liar is {record['liar']} ({record['place']}, {record['below']} nodes below it)"
+    return f"{record['nodes']} nodes, run {record['repeat'] + 1}: {about}"
 
 
 def _row(turn: Record) -> list[str]:

@@ -16,6 +16,7 @@ from netlab.experiments.discovery import MODES
 from netlab.mappings.experiment import PARTS, SITES
 from netlab.peers.experiment import SYSTEMS
 from netlab.processes.releases import PRESENT, PREVIOUS
+from netlab.services import exec_experiment, files_experiment
 from netlab.topology.addresses import NETWORK, NODES_MAX
 from netlab.topology.layout import JOBS_PER_HOUR_MAX, NAMES, SPREAD, SPREAD_MAX
 
@@ -173,11 +174,39 @@ def _add_evaluations(tests: Commands[Parser]) -> None:
     test.add_argument("--rounds", type=_positive, default=50, metavar="N")
     test.add_argument("--seed", type=int, default=1, help="of what the rounds draw")
     test.set_defaults(repeat=1)
+    _add_services(tests)
     test = _test(tests, "prometheus", "the real one finds all nodes, and raises an alert when one dies", "100")
     test.add_argument("--fanout", type=_positive, default=8, metavar="P")
     times = _number(lambda n: 1 <= n <= 100, "is not from 1 to 100")
     test.add_argument("--shorten", type=times, default=1.0, metavar="TIMES", help="divide all its durations by it")
     _add_seconds(test, "--rest", 60.0, "measured at rest", _from_zero, dest="rest_s")
+
+
+def _add_services(tests: Commands[Parser]) -> None:
+    """Beside peers over ssh, where they are installed."""
+    commands = "`subord exec` beside clush, pdsh and Serf, and under faults"
+    test = _add_service(tests, "exec", commands, exec_experiment.PARTS)
+    octets = "of all nodes together"
+    test.add_argument(
+        "--output-bytes", type=_positive, default=exec_experiment.OUTPUT_BYTES, metavar="N", help=octets
+    )
+    _add_seconds(test, "--rest", 30.0, "each measurement at rest", dest="rest_s")
+    pushes = "`subord files push` beside clush and rsync, and while a node is killed"
+    test = _add_service(tests, "files", pushes, files_experiment.PARTS)
+    test.add_argument("--file-bytes", type=_positive, default=files_experiment.FILE_BYTES, metavar="N")
+
+
+def _add_service(tests: Commands[Parser], name: str, text: str, parts: tuple[str, ...]) -> Parser:
+    test = _test(tests, name, text, "100,200,500", "--events")
+    others = "nodes of all parts but `speed` (default: 300)"
+    test.add_argument("--fault-nodes", type=_numbers, default=(300,), metavar="N,N...", help=others)
+    test.add_argument("--fanout", type=_positive, default=8, metavar="P")
+    test.add_argument("--times", type=_positive, default=5, help="commands, or nodes that are killed, in each run")
+    _add_several(test, "--only", parts, "PART,...")
+    peers = argparse.BooleanOptionalAction
+    test.add_argument("--peers", action=peers, default=True, help="also measure peers that are installed")
+    test.set_defaults(repeat=3)
+    return test
 
 
 def _test(tests: Commands[Parser], name: str, text: str, nodes: str, *shared: str) -> Parser:

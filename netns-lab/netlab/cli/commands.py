@@ -51,6 +51,8 @@ EXPERIMENTS = {
     "insider": "attack.insider",
     "agents": "experiments.agent_faults",
     "exec-rounds": "experiments.exec_rounds",
+    "exec": "services.exec_experiment",
+    "files": "services.files_experiment",
 }
 """Module of `stabilise` and of each word of `evaluate`, with `Plan`, `table` and `is_whole`."""
 

@@ -19,12 +19,12 @@ from pathlib import Path
 from typing import Any
 
 from netlab.common.results import Record, replace_file
-from netlab.common.tables import aligned
 from netlab.common.waiting import wait_until
 from netlab.errors import LabError
 from netlab.eventlog import changes as log_changes
-from netlab.experiments.evaluate import Evaluation, Run, is_measured
-from netlab.experiments.signing import HOUR_MS, SERVICES, Body, Operator, text, times
+from netlab.experiments.evaluate import Evaluation, Run
+from netlab.experiments.signing import BUDGET_S, HOUR_MS, SERVICES, Body, Operator, text, times
+from netlab.experiments.verdicts import faults_of_turns, table_of_turns
 from netlab.lab import QUIET_S, Lab
 from subord.client.errors import CommandError
 from subord.sim.scenario.selection import folded, listed
@@ -256,9 +256,16 @@ def parts(lab: Lab, plan: Plan) -> list[str]:
 
 def await_all(lab: Lab) -> None:
     """Until the root is answered by all nodes: their edges are open. Raises LabError."""
-    nodes, root = len(lab.positions), lab.positions[0]
-    if not wait_until(lambda: lab.document(root, "/v1/ping?budget=5")["told"] == nodes, READY_S_MAX, 0.2):
-        raise LabError(f"Not all nodes answered within {READY_S_MAX:g} s.")
+    root, missing = lab.positions[0], ""
+
+    def is_answered() -> bool:
+        nonlocal missing
+        found = lab.document(root, f"/v1/ping?budget={BUDGET_S:g}")
+        missing = ", ".join(f"{each['count']} {each['cause']}" for each in found["missing"])
+        return bool(found["told"] == len(lab.positions))
+
+    if not wait_until(is_answered, READY_S_MAX, 0.2):
+        raise LabError(f"Not all nodes answered within {READY_S_MAX:g} s: {missing} in the end.")
 
 
 def turn_of(lab: Lab, plan: Plan, fault: Fault) -> Record:
@@ -308,9 +315,7 @@ def given(turn: Turn, body: Body, at: int) -> Record:
 
 def faults_of(record: Record) -> list[str]:
     """What must not be, in words."""
-    if record.get("fault") is not None:
-        return [str(record["fault"])]
-    return [f"{turn['harm']}: {words}" for turn in record["turns"] for words in faults_of_turn(turn)]
+    return faults_of_turns(record, "harm", faults_of_turn)
 
 
 def faults_of_turn(turn: Record) -> list[str]:
@@ -332,15 +337,12 @@ def is_whole(record: Record) -> bool:
 
 def table(records: list[Record]) -> str:
     """For people: what each fault was answered with, and what went wrong."""
-    lines = []
-    for record in records:
-        words = faults_of(record)
-        if is_measured(record):
-            lines.append(f"{record['nodes']} nodes, run {record['repeat'] + 1}")
-            head = ["fault", "missing", "answered after, s", "the same order again, s"]
-            lines.append(aligned([head, *map(_row, record["turns"])], left=2))
-        lines.append("held" if not words else f"did not hold: {'; '.join(words)}")
-    return "\n".join(lines)
+    head = ["fault", "missing", "answered after, s", "the same order again, s"]
+    return table_of_turns(records, faults_of, title=_title, head=head, row=_row, left=2)
+
+
+def _title(record: Record) -> str:
+    return f"{record['nodes']} nodes, run {record['repeat'] + 1}"
 
 
 def _row(turn: Record) -> list[str]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import itertools
 import shutil
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -106,7 +107,8 @@ def run_all(runs: Iterable[Run], path: Path | None, say: Callable[[str], None]) 
                 raise
             fault = str(reason)
             say(f"  {fault}")
-        about = {"machine": machine, "version": __version__, "commit": measure.commit()}
+        program = {"version": __version__, "commit": measure.commit()}
+        about = {"machine": machine, "date": time.strftime("%Y-%m-%d"), **program}
         done.append({**run.about, "fault": fault, **about, **found})
         if found and (words := run.summary(found)):
             say(words)

@@ -6,12 +6,10 @@ costs at rest, and how long the death of a node, and of the leader, stays unknow
 
 from __future__ import annotations
 
-import os
 import shutil
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
@@ -24,13 +22,12 @@ from netlab.experiments.evaluate import Evaluation, Run, is_measured
 from netlab.lab import Lab
 from netlab.peers import etcd, serf
 from netlab.peers.etcd import Etcd
-from netlab.peers.programs import NodePrograms, version_of
+from netlab.peers.programs import NodePrograms, high_priority, version_of
 from netlab.peers.serf import Serf
 from netlab.peers.subord import Subord
 
 CONVERGED_S_MAX = 180.0
 KNOWN_S_MAX = 60.0
-MEASURING_NICE = -10
 LOOK_S = 0.05  # times of others are late by at most this
 FANOUT = 8
 _ETCD = (etcd.PROGRAM, etcd.CLIENT)
@@ -42,7 +39,7 @@ NODES_MIN = {"subord": 4, "serf": 4, "etcd-3": 6, "etcd-5": 8}  # two victims, a
 INSTALL = "Debian: apt-get install serf etcd-server etcd-client"
 NOT_COMPARED = (
     "ClusterShell is not compared: its tree carries commands over ssh and does not know which nodes live;"
-    " subord carries no commands yet."
+    " `evaluate exec` compares the commands."
 )
 
 
@@ -78,7 +75,7 @@ def measure_one(plan: Plan, nodes: int, _number: int, system: str) -> Record:
     with (
         plan.raised(nodes, FANOUT, execute=True) as lab,
         tempfile.TemporaryDirectory(prefix="peers-") as directory,
-        _high_priority(),
+        high_priority(),
         NodePrograms(lab, Path(directory)) as programs,
     ):
         lab.progress(f"starting {system}")
@@ -95,19 +92,6 @@ def measure_one(plan: Plan, nodes: int, _number: int, system: str) -> Record:
         except LabError as reason:  # the figures until then are worth keeping
             found["fault"] = str(reason)
         return found
-
-
-@contextmanager
-def _high_priority() -> Iterator[None]:
-    """The measuring process must not wait for the measured: 200 busy agents kept it from starting the rest."""
-    old = os.getpriority(os.PRIO_PROCESS, 0)
-    with suppress(PermissionError):  # without rights outside of the lab: ordinary priority
-        os.setpriority(os.PRIO_PROCESS, 0, MEASURING_NICE)
-    try:
-        yield
-    finally:
-        with suppress(PermissionError):
-            os.setpriority(os.PRIO_PROCESS, 0, old)
 
 
 def _system(name: str, lab: Lab, programs: NodePrograms) -> System:

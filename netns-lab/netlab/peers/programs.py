@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 import time
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from netlab.common import linux, measure
+from netlab.common import measure
 from netlab.errors import LabError
 from netlab.lab import Lab
 from netlab.peers.systems import Costs
@@ -18,6 +18,7 @@ from netlab.processes import enter
 
 CHUNK_BYTES = 1 << 20
 END_S_MAX = 10.0
+MEASURING_NICE = -10
 
 
 class NodePrograms:
@@ -40,27 +41,14 @@ class NodePrograms:
         for position in list(self._running):
             self.end(position)
 
-    def start(self, position: int, name: str, *command: str) -> None:
-        """Run a command in the node's namespaces; it ends with this process. Raises OSError."""
+    def start(self, position: int, name: str, *command: str, folders: Mapping[str, Path] | None = None) -> None:
+        """Run a command on the node; it ends with this process. `folders`: as in enter.py. Raises OSError."""
         self._started.append(time.monotonic())
         node = enter.find_node(self._info, str(position))
-        starter = os.getpid()
         path = self._directory / f"{name}-{position}.log"
-
-        def enter_node() -> None:
-            enter.enter(self._info, node)
-            linux.die_with(starter, signal.SIGKILL)
-            os.setpriority(os.PRIO_PROCESS, 0, 0)  # the measuring process may have a higher one (experiment.py)
-
+        options = {"stdin": subprocess.DEVNULL, "cwd": self._directory}
         with path.open("ab") as log:
-            process = subprocess.Popen(
-                command,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                cwd=self._directory,
-                preexec_fn=enter_node,  # noqa: PLW1509 - this process has one thread
-            )
+            process = enter.begin_in(self._info, node, command, folders=folders, stdout=log, stderr=log, **options)
         self._running[position].append(process)
         self._output.setdefault((name, position), (path, 0, b""))
 
@@ -108,3 +96,16 @@ def version_of(*command: str) -> str:
     if not lines:
         raise LabError(f"`{' '.join(command)}` says nothing.")
     return lines[0].strip()
+
+
+@contextmanager
+def high_priority() -> Iterator[None]:
+    """The measuring process must not wait for the measured: 200 busy agents kept it from starting the rest."""
+    old = os.getpriority(os.PRIO_PROCESS, 0)
+    with suppress(PermissionError):  # without rights outside of the lab: ordinary priority
+        os.setpriority(os.PRIO_PROCESS, 0, MEASURING_NICE)
+    try:
+        yield
+    finally:
+        with suppress(PermissionError):
+            os.setpriority(os.PRIO_PROCESS, 0, old)

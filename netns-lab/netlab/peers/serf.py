@@ -22,8 +22,11 @@ class Serf:
 
     meaning = "converged: every agent lists every other; known: by all agents"
 
-    def __init__(self, lab: Lab, programs: NodePrograms, version: str) -> None:
-        self.settings = f"{version}: serf agent -profile=lan -retry-join=FIRST -retry-interval=1s"
+    def __init__(self, lab: Lab, programs: NodePrograms, version: str, handler: str | None = None) -> None:
+        """`handler`: what an agent runs on an event, as Serf has it."""
+        self._handlers = () if handler is None else (f"-event-handler={handler}",)
+        words = " ".join(("serf agent -profile=lan -retry-join=FIRST -retry-interval=1s", *self._handlers))
+        self.settings = f"{version}: {words}"
         self._lab = lab
         self._programs = programs
         self._sightings = Sightings()
@@ -33,7 +36,7 @@ class Serf:
         for position in self._lab.positions:
             join = () if position == first else (f"-retry-join={self._lab.address(first)}", "-retry-interval=1s")
             names = (f"-node=n{position}", f"-bind={self._lab.address(position)}", "-rpc-addr=127.0.0.1:7373")
-            self._programs.start(position, "serf", PROGRAM, "agent", *names, "-profile=lan", *join)
+            self._programs.start(position, "serf", PROGRAM, "agent", *names, "-profile=lan", *join, *self._handlers)
 
     def started_at(self) -> tuple[float, float]:
         return self._programs.started_at()

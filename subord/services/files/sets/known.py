@@ -13,9 +13,8 @@ import secrets
 from typing import NamedTuple
 
 from subord.client import exit_codes
-from subord.client.daemon import Document, ask
+from subord.client.daemon import Document, asked
 from subord.client.errors import CommandError
-from subord.client.options import TIMEOUT_S, socket_path
 from subord.core.carriage.documents import FILES
 from subord.core.carriage.engine.bounds import TAG_BYTES
 from subord.core.carriage.engine.ranges import Ranges
@@ -58,7 +57,7 @@ class Heard(NamedTuple):
 def known_sets(arguments: argparse.Namespace) -> dict[str, Known]:
     """By name; also those that are withdrawn. Raises CommandError."""
     found = {}
-    for each in ask(socket_path(arguments), "/v1/sets", TIMEOUT_S)["sets"]:
+    for each in asked(arguments, "/v1/sets")["sets"]:
         body = base64.b64decode(each["body"])
         order = Order(f"{FILES}/{each['name']}", each["version"], each["at_ms"], each["expires_ms"], body)
         said = read(order)

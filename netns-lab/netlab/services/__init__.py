@@ -1,0 +1,1 @@
+"""`subord exec` and `subord files` measured, beside clush, pdsh, Serf and rsync."""
