@@ -14,7 +14,7 @@ from subord.sim.draw.seed import draw
 from subord.sim.services.play import OrderPlay
 
 SERVICES = Aim(services=True)
-QUICK = 8
+QUICK = 5
 
 
 def test_some_seeds_hold() -> None:
