@@ -4,7 +4,6 @@ Inputs are a scenario, whose steps end with a settled tree, and its seed; output
 round an order is given, and somewhat before or after it interior nodes are killed, restarted, stopped, cut off, or
 lost with their hosts. Then the files are compared with the answer: no file has a line twice (C3), a node that has
 told has one (C6), and each target that was left alone has told (C10), soon if nothing but a process has died (C11).
-Below a node that is stopped, cut off or lost, a target may be missing as `moved`: it was not found in time.
 When all is mended, some orders are given again at another node.
 """
 
@@ -18,7 +17,6 @@ from typing import Final
 import msgspec
 
 from subord.core.carriage.engine.bounds import TAG_BYTES
-from subord.core.carriage.engine.causes import MOVED
 from subord.core.carriage.engine.frames import Order, order_of
 from subord.core.carriage.engine.interface import Answer
 from subord.core.carriage.engine.ranges import Ranges
@@ -88,7 +86,6 @@ class RoundPlay:
         self._run_s, when_s = chance.choice(RUN_S), chance.choice(WHEN_S)
         shown = "all" if named is None else targets
         self.play.say(f"round {number}: {issuer} to {shown}, {self._run_s} s; {fault} {failing} after {when_s} s")
-        movable = set[Position]() if fault in SOON else self._below(failing)
         if when_s < 0:
             self._fail(fault, failing)
             world.run(-when_s)
@@ -98,7 +95,7 @@ class RoundPlay:
             self._fail(fault, failing)
         spared_targets = {*(able if named is None else named)} - {*failing}
         begun_s = self._await(order, spared_targets) - max(0.0, when_s)
-        self._compare(order, self._judge.answers[order.tag], spared_targets, movable)
+        self._compare(order, self._judge.answers[order.tag], spared_targets)
         if fault in SOON and begun_s > AFTER_S_MAX:
             raise Violation("C11", world.now, f"{issuer}: not all targets ran it within {begun_s:.2f} s")
         self.play.say(f"ran {begun_s:.2f} s later on all targets")
@@ -117,7 +114,7 @@ class RoundPlay:
         given = msgspec.structs.replace(order, issuer=issuer)
         self._give(given, None if order.flat_targets is None else Ranges.unflat(order.flat_targets))
         self._await(given, set())
-        self._compare(given, self._judge.answers[order.tag], set(), set())
+        self._compare(given, self._judge.answers[order.tag], set())
 
     def _failing(self) -> list[Position]:
         """Nodes with subordinates, the root among them."""
@@ -166,14 +163,7 @@ class RoundPlay:
                 raise Violation("C2", world.now, f"{order.issuer} has no answer")
             world.run(LOOK_S)
 
-    def _below(self, failing: list[Position]) -> set[Position]:
-        """All nodes below these."""
-        found, leader_of = set[Position](), self.world.leader_of
-        while more := {each for each in self.world.nodes if leader_of(each) in {*failing, *found}} - found:
-            found |= more
-        return found
-
-    def _compare(self, order: Order, answer: Answer, spared: set[Position], movable: set[Position]) -> None:
+    def _compare(self, order: Order, answer: Answer, spared: set[Position]) -> None:
         """The answer, and the files."""
         now, tag = self.world.now, order.tag
         lines = {each: self._orders.leases.times[each, tag] for each in self.play.positions}
@@ -184,6 +174,5 @@ class RoundPlay:
             raise Violation("C3", now, f"{twice} have run {tag.hex()} more than once")
         if invented:
             raise Violation("C6", now, f"{invented} have told, and have not run {tag.hex()}")
-        moved = {each for cause, nodes in answer.missing if cause == MOVED for each in nodes}
-        if spared - told - (moved & movable):
+        if spared - told:
             raise Violation("C10", now, f"{sorted(spared - told)} have not failed, and are missing: {answer.missing}")
