@@ -15,7 +15,7 @@ from netlab.errors import LabError
 from netlab.experiments.evaluate import Run
 from netlab.lab import Lab
 from netlab.peers.programs import NodePrograms
-from netlab.services import exec_parts, plans, ready
+from netlab.services import exec_parts, kills, plans, ready
 from netlab.services.console import Console
 from netlab.services.exec_parts import EXEC
 from netlab.services.exec_systems import PEERS, OverSsh, Subord, system_of
@@ -115,11 +115,7 @@ COLUMNS = {
         Column("first_s", "first, s", 2),
         Column("ended_least", "ended on", 0),
     ),
-    "killed": (
-        Column("whole_s", "none killed, s", 2),
-        Column("killed_s", "one killed, s", 2),
-        Column("later_s", "later, s", 2),
-    ),
+    "killed": kills.COLUMNS,
     "interrupted": (
         Column("ran", "ran on", 0),
         Column("left", "left after 3 s", 0),

@@ -15,7 +15,7 @@ from netlab.common.tables import Column
 from netlab.experiments.evaluate import Run
 from netlab.lab import Lab
 from netlab.peers.programs import NodePrograms
-from netlab.services import plans, pushes, ready, ssh
+from netlab.services import kills, plans, pushes, ready, ssh
 from netlab.services.console import Console
 from subord import __version__
 
@@ -74,11 +74,7 @@ COLUMNS = {
         Column("whole_least", "have the file", 0),
         Column("sent_most_times", "sent by one node, times the file", 2),
     ),
-    "killed": (
-        Column("whole_s", "none killed, s", 2),
-        Column("killed_s", "one killed, s", 2),
-        Column("later_s", "later, s", 2),
-    ),
+    "killed": kills.COLUMNS,
 }
 
 

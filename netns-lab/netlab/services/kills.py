@@ -12,6 +12,7 @@ from statistics import median
 from typing import Any
 
 from netlab.common.results import Record
+from netlab.common.tables import Column
 from netlab.errors import LabError
 from netlab.experiments.verdicts import Faults
 from netlab.lab import Lab
@@ -20,6 +21,12 @@ from netlab.services.ready import bring_back
 
 Give = Callable[[str, int | None], Record]
 """Give the order of this name, and kill this daemon, if any, while it is carried out; a record with `took_s`."""
+COLUMNS = (
+    Column("whole_s", "none killed, s", 2),
+    Column("killed_s", "one killed, s", 2),
+    Column("later_s", "later, s", 2),
+)
+"""Of `figures`."""
 
 
 def victims(lab: Lab, count: int, client: int) -> list[int]:
