@@ -99,12 +99,27 @@ class RosterTree:
         for position, row in found:
             if position != self.position:
                 cause = self._absence(row)
-                (absent[cause] if cause else below[row[0]]).append(position)
+                (absent[cause] if cause else below[self._branch(position, row)]).append(position)
         unlisted = targets - Ranges.of((self.position, *(each for each, _ in found)))
         split = self._unlisted(unlisted) if unlisted else {}
         for cause, nodes in absent.items():
             split[cause] = split.get(cause, NONE) | Ranges.of(nodes)
         return Split(self.position in targets, {via: Ranges.of(nodes) for via, nodes in below.items()}, split)
+
+    def _branch(self, position: Position, row: tuple[Position, Claim]) -> Position:
+        """The subordinate whose branch has a node. After a move of a node above it both its former and its new branch
+        report it, in equal rows: its leaders decide."""
+        roster, each = self._node.roster, position
+        if position not in roster.rivals:
+            return row[0]
+        for _ in range(LEVELS_MAX):
+            above = roster.rows.get(each)
+            if above is None or above[1].change.missing:
+                break
+            if above[1].change.leader == self.position:
+                return above[0]
+            each = above[1].change.leader
+        return row[0]
 
     def _absence(self, row: tuple[Position, Claim]) -> str:
         """Why a node of the roster cannot be asked; "": it can."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 from small_world import SmallWorld
 
 from subord.core.carriage.engine.ranges import Ranges
@@ -67,6 +68,19 @@ def test_a_node_that_said_goodbye_is_no_member() -> None:
     assert str(tree.every()) == "1-7"
     register.merge([Run(7, 7, Record(1, State.LEFT))])
     assert str(tree.every()) == "1-6"
+
+
+def test_nodes_below_one_that_moved_are_found_with_it() -> None:
+    """4 is now below 3, and 2 has not noticed: both report 8 and 9, in equal rows."""
+    world = rested(15)
+    root = world.nodes[1]
+    rows = {each: root.roster.rows[each][1].change for each in (4, 8, 9)}
+    rows[4] = msgspec.structs.replace(rows[4], leader=3, moves=rows[4].moves + 1)
+    for each in (8, 9):
+        root.roster.state(3, rows[each], world.now)
+    assert split_of(RosterTree(root), (8, 9))[1] == {2: "8-9"}
+    root.roster.state(3, rows[4], world.now)
+    assert split_of(RosterTree(root), (4, 10))[1] == {2: "5,10", 3: "4,6-9"}
 
 
 def test_a_branch_is_split_by_its_subordinates() -> None:
