@@ -106,6 +106,19 @@ def test_a_vanished_node_is_shown_missing_by_what_it_signed() -> None:
     assert dropped(world, "row_bad_proof") == set()
 
 
+def test_a_vanished_node_whose_row_was_old_is_shown_missing_for_as_long_as_another() -> None:
+    """Its leader is a new one, which has had the row with its age."""
+    world = tree()
+    leader, leaf = world.nodes[4], world.nodes[4].roster.rows[8][1].change
+    keep_s = leader.context.timing.missing_keep_s
+    leader.roster.state(8, msgspec.structs.replace(leaf, age_s=int(keep_s) + 1), world.now)
+    world.kill(8)
+    world.run_until(lambda: rows_of(world, 4)[8].missing, within_s=20)
+    world.run(keep_s - 1)
+    assert rows_of(world, 4)[8].missing
+    world.run_until(lambda: 8 not in rows_of(world, 4), within_s=2)
+
+
 # -- impostors ------------------------------------------------------------------------------------------------------
 
 FALSE = {

@@ -7,11 +7,13 @@ from order_stage import Stage, StageTree
 
 from subord.core.carriage.engine import bounds
 from subord.core.carriage.engine.engine import Engine
-from subord.core.carriage.engine.frames import Ask, Check, Lost, Told, decode, encode, order_of
+from subord.core.carriage.engine.frames import Ask, Check, Lost, Resolved, Told, decode, encode, order_of
 from subord.core.carriage.engine.interface import (
     Act,
     Acted,
     Arrived,
+    CallDirect,
+    Closed,
     Finished,
     Issue,
     Note,
@@ -278,3 +280,80 @@ def test_many_orders_leave_nothing() -> None:
         sizes = {table: size for table, size in engine.sizes.items() if size}
         assert sizes.keys() <= {"links", "tags"}
         assert len(engine._due) < 200
+
+
+class LostTree(StageTree):
+    """Of a node with one subordinate that has lost its leader, and finds another one later."""
+
+    is_root = False
+
+
+def issuer_of_branch() -> tuple[Engine, Stage]:
+    """Node 2, with 3 below it, has an order for all members; both have told their results."""
+    stage = Stage({2: 0, 3: 2})
+    engine = Engine(LostTree(stage, 2), SERVICES)
+    engine.handle(Opened("edge", 3, Role.SUBORDINATE, 9), 0.0)
+    return engine, stage
+
+
+def finished(actions: list) -> list[Finished]:
+    return [each for each in actions if isinstance(each, Finished)]
+
+
+def test_a_branch_that_has_told_is_not_all_members() -> None:
+    """The node asks its own branch while it has no leader; the next attempt does not end with these results."""
+    engine, stage = issuer_of_branch()
+    engine.handle(Issue(order_of(TAG, "read", b"", None, 2), 20.0), 0.0)
+    actions: list = []
+    while not any(isinstance(each, Act) for each in actions):
+        actions = engine.handle(Wakeup(), now := engine.deadline)
+    (asked,) = bodies(actions)
+    engine.handle(Acted(TAG, Outcome(b"x")), now)
+    told = Told(asked.number, ((b"x", Ranges.of([3]).flat()),), is_last=True)
+    assert not finished(engine.handle(Arrived("edge", encode(9, 1, told)), now))
+    stage.leaders |= {2: 1, 1: 0}
+    engine.handle(Opened("up", 1, Role.LEADER, 9), now)
+    while not any(isinstance(each, Ask) and each.climbs for each in bodies(actions)):
+        assert not finished(actions)
+        actions = engine.handle(Wakeup(), engine.deadline)
+    assert not finished(actions)
+
+
+def test_results_of_a_node_that_stands_in_do_not_end_an_order_for_all() -> None:
+    """All nodes that it knows have told, before it says so itself."""
+    stage = Stage({1: 0, 2: 1, 3: 2})
+    engine = Engine(StageTree(stage, 2), SERVICES)
+    engine.handle(Opened("up", 1, Role.LEADER, 9), 0.0)
+    (asked,) = bodies(engine.handle(Issue(order_of(TAG, "read", b"", None, 2), 20.0), 0.0))
+    nodes = Ranges.of([1, 2]).flat()
+    for body in (
+        Resolved(asked.number, nodes, "no coordinator"),
+        Told(asked.number, ((b"x", nodes),)),
+    ):
+        assert not finished(engine.handle(Arrived("up", encode(9, 1, body)), 0.1))
+    last = Told(asked.number, is_last=True, lacks="older release")
+    (ended,) = finished(engine.handle(Arrived("up", encode(9, 1, last)), 0.1))
+    assert not ended.answer.is_resolved
+
+
+def test_the_results_of_a_coordinator_end_an_order_for_all() -> None:
+    engine = Engine(StageTree(Stage({1: 0, 2: 1, 3: 2}), 2), SERVICES)
+    engine.handle(Opened("up", 1, Role.LEADER, 9), 0.0)
+    (asked,) = bodies(engine.handle(Issue(order_of(TAG, "read", b"", None, 2), 20.0), 0.0))
+    nodes = Ranges.of([1, 2]).flat()
+    assert not finished(engine.handle(Arrived("up", encode(9, 1, Resolved(asked.number, nodes))), 0.1))
+    told = Told(asked.number, ((b"x", nodes),))
+    (ended,) = finished(engine.handle(Arrived("up", encode(9, 1, told)), 0.1))
+    assert ended.answer.is_resolved
+    assert ended.answer.missing == ()
+
+
+def test_a_node_that_has_lost_its_leader_asks_the_nodes_above_it() -> None:
+    stage = Stage({1: 0, 2: 1, 3: 2, 4: 3})
+    engine = Engine(LostTree(stage, 4), SERVICES)
+    engine.handle(Opened("up", 3, Role.LEADER, 9), 0.0)
+    (asked,) = bodies(engine.handle(Issue(order_of(TAG, "read", b"", None, 4), 20.0), 0.0))
+    assert asked.climbs
+    stage.leaders[4] = 0
+    called = engine.handle(Closed("up"), 0.1)
+    assert [each.peer for each in called if isinstance(each, CallDirect)] == [2]

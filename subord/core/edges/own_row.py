@@ -48,5 +48,5 @@ def missing_row(known: Subordinate, context: Context, last: Change | None) -> Ch
     """Of a subordinate that vanished: its last signed row, or what it proposed, or what its leader knows."""
     signed = last if last is not None and last.key and last.incarnation == known.incarnation else known.proposed
     if signed is not None and signed.key:
-        return msgspec.structs.replace(signed, missing=True)
+        return msgspec.structs.replace(signed, missing=True, age_s=0)
     return Change(known.position, context.position, PLACE_CODES[known.place], known.incarnation, 0, 0, missing=True)

@@ -89,7 +89,7 @@ class OrderPlay:
         self.blobs.begin(self._able)
         played = self.play.run()
         self._left = self._writers.left = self._leased.left = 0
-        self.world.run(QUIET_S)
+        self.world.run(max(QUIET_S, self.reports.settled_at - self.world.now))
         self.orders.measure()
         self.world.run(1.0)
         self._demand_whole()

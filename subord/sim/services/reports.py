@@ -17,6 +17,7 @@ from subord.core.carriage.engine.engine import Engine
 from subord.core.carriage.engine.interface import PartAction
 from subord.core.carriage.engine.parts import Part
 from subord.core.carriage.reports.algebra import Count, Latest, Max, Min, Nodes, Quantiles, Sum, Tally, Top
+from subord.core.carriage.reports.bounds import STALE_INTERVALS
 from subord.core.carriage.reports.coverage import Coverage
 from subord.core.carriage.reports.records import Record
 from subord.core.carriage.reports.reports import Fold, Publish, Reports
@@ -39,6 +40,8 @@ TWO_SHARE: Final = 0.3
 """Of seeds with reports, and of these with reports of two services."""
 FORGETFUL_SHARE: Final = 0.4
 """Of seeds in which some nodes cease to publish: in order, or without a word."""
+RISE_S: Final = 3.0
+"""Until a change of the coverage has gone up all levels."""
 LEVEL_INTERVALS: Final = 1.6
 """A level adds so much to the age of a fold, at most."""
 
@@ -182,6 +185,14 @@ class ReportSide:
             counted: Any = found.record.get("nodes", Count())
             if counted.value != found.coverage.told + found.coverage.unlisted:
                 raise Violation("C7", self._world.now, f"{position} counts {counted.value} in {found.coverage}")
+
+    @property
+    def settled_at(self) -> float:
+        """From when on no fold has a node that publishes no more: its leader drops its last record after a while."""
+        longest_s = max(self._draw.intervals_s.values(), default=0.0)
+        known_s = {True: longest_s, False: (1 + STALE_INTERVALS) * longest_s}
+        ends = (ceases_at + known_s[is_told] for ceases_at, is_told in self._draw.ceases.values())
+        return max(ends, default=0.0) + RISE_S if self.is_reporting else 0.0
 
     @property
     def is_reporting(self) -> bool:

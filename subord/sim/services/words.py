@@ -37,7 +37,8 @@ def of_body(body: Body) -> str:
         case End():
             return f"end {body.number}{', and stop' if body.stops else ''}"
         case Resolved():
-            return f"resolved {body.number}: {_nodes(body.targets)}"
+            lacks = f", lacks a coordinator ({body.lacks})" if body.lacks else ""
+            return f"resolved {body.number}: {_nodes(body.targets)}{lacks}"
         case Told():
             lacks = f", lacks a coordinator ({body.lacks})" if body.lacks else ""
             more = "" if body.is_last else ", more to come"

@@ -193,6 +193,7 @@ class Asking:
         task = pending.task
         task.lacks = told.lacks
         if task.is_every and not told.lacks:
+            task.is_resolved |= bool(pending.part)
             task.miss(task.missing.get(NO_COORDINATOR, NONE) - pending.part, MOVED)
 
     def on_resolved(self, pending: Pending, resolved: Resolved) -> Ranges:
@@ -202,6 +203,8 @@ class Asking:
             self._links.dropped["not asked"] += 1
             return NONE
         pending.part |= targets
+        task.lacks = resolved.lacks
+        task.is_resolved |= not resolved.lacks
         return task.widen(targets)
 
     def _asked_for(self, pending: Pending, nodes: Ranges) -> Ranges:

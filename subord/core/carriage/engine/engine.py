@@ -375,7 +375,7 @@ class Engine:
         """Tell the asker the targets of an order for all members."""
         if task.asker is not None:
             for part in targets.chunks(bounds.ITEMS_BYTES_MAX):
-                self._links.send(task.asker.link, Resolved(task.asker.number, part.flat()))
+                self._links.send(task.asker.link, Resolved(task.asker.number, part.flat(), task.lacks))
 
     def _settle_all(self, now: float) -> None:
         """End the tasks that are complete, and plan to pass on what is new of others."""

@@ -91,10 +91,12 @@ class Lost(msgspec.Struct, frozen=True, array_like=True, tag=4):
 
 
 class Resolved(msgspec.Struct, frozen=True, array_like=True, tag=5):
-    """The coordinator's targets of an order for all members; several frames add up."""
+    """The targets of an order for all members, as a coordinator knows them; several frames add up. `lacks`: they are
+    those of a node that stands in for the coordinator, and why; so there may be others."""
 
     number: _Number
     targets: _Flat
+    lacks: _Word = ""
 
 
 class Told(msgspec.Struct, frozen=True, array_like=True, tag=6):

@@ -54,6 +54,7 @@ class Routing:
             if not self._tree.is_root:
                 self.climb(task, task.remaining, NO_COORDINATOR, now)
                 return
+            task.is_resolved = True
             self.pass_targets(task, task.widen(self._tree.every()))
         split = self._tree.split(task.remaining)
         if split.absent and not self._tree.is_root:
@@ -115,9 +116,11 @@ class Routing:
 
     def _next_above(self, task: Task) -> Position | None:
         leader = self._tree.leader
-        if leader is None:
+        if leader is not None:
+            task.above = tuple(each for each in reversed(self._tree.path) if each != leader)
+        elif self._tree.is_root:
             return None
-        for each in (leader, *reversed(self._tree.path)):
+        for each in task.above if leader is None else (leader, *task.above):
             if each not in task.tried and each != self._tree.position:
                 return each
         return None
@@ -133,7 +136,8 @@ class Routing:
             task.looks, task.wait_until = 0, now + bounds.SETTLE_S
         task.movable = len(movable)
         is_done = task.look_at < inf or task.looks >= bounds.LOOKS_MAX
-        if not is_done and (task.lacks in MAY_CLIMB or movable):
+        may_climb = task.lacks in MAY_CLIMB and not task.is_waiting
+        if not is_done and (may_climb or movable):
             pause_s = min(bounds.LOOK_S * 2**task.looks, bounds.LOOK_S_MAX)
             self._due.plan(task, "look_at", now + pause_s)
 

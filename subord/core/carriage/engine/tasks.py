@@ -52,6 +52,7 @@ class Task:
         self.asker = asker
         self.is_every = part is None
         self.is_resolved = not self.is_every
+        """Whether a coordinator has said which targets there are."""
         self.targets = part or NONE
         self.remaining = self.targets
         self.climbs = climbs
@@ -69,6 +70,8 @@ class Task:
         """Whether its own outcome is waited for."""
         self.tried: set[Position] = set()
         """Nodes above that were asked for a coordinator."""
+        self.above: tuple[Position, ...] = ()
+        """The nodes above the leader, the nearest first, as last known: a node that has lost its leader asks them."""
         self.lacks = ""
         """Why no coordinator is found that knows all targets; "": there is one, or it is still looked for."""
         self.sent: dict[Position, Ranges] = {}
@@ -106,7 +109,6 @@ class Task:
     def widen(self, nodes: Ranges) -> Ranges:
         """More targets of an order for all members; returns those that are new."""
         new = nodes - self.targets
-        self.is_resolved = True
         self.targets |= new
         self.remaining |= new
         return new
