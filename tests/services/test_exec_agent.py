@@ -272,6 +272,14 @@ async def test_a_stopped_process_is_ended(tmp_path: Path) -> None:
     assert (ended.how, ended.output.head) == ("timed out", b"told\n")
 
 
+async def test_each_process_sees_one_sigterm(tmp_path: Path) -> None:
+    """A second one would hurry a program that is ending in order. One is in the group of the command, one is not."""
+    patient = "trap 'echo told' TERM; while :; do sleep 0.02; done"
+    script = f'sh -c "{patient}" & set -m; sh -c "{patient}" & set +m; {patient}'
+    ended = await sh(tmp_path, script, time_ms=300)
+    assert (ended.how, ended.output.head) == ("timed out", b"told\n" * 3)
+
+
 async def test_what_is_left_in_the_background_does_not_hold_the_order(tmp_path: Path) -> None:
     """It goes on, as after the end of an ssh session."""
     began = trio.current_time()

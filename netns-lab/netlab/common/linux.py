@@ -10,6 +10,7 @@ import ctypes
 import os
 import signal
 import socket
+from contextlib import suppress
 from pathlib import Path
 
 CLONE_NEWNS = 0x00020000
@@ -82,6 +83,15 @@ def adopt_orphans() -> None:
 def set_name(name: str) -> None:
     """Name this process in ps and top; the kernel keeps 15 bytes."""
     _check(_libc.prctl(_PR_SET_NAME, ctypes.c_char_p(name.encode()[:15]), 0, 0, 0), "prctl")
+
+
+def favour(nice: int) -> None:
+    """Give this process, and the autogroup of its session (sched(7)), the weight of a nice value. Without the right
+    to do so it stays as it is."""
+    with suppress(OSError):
+        os.setpriority(os.PRIO_PROCESS, 0, nice)
+    with suppress(OSError):
+        Path("/proc/self/autogroup").write_text(str(nice), encoding="ascii")
 
 
 def close_all_but(keep: tuple[int, ...]) -> None:

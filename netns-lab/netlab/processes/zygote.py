@@ -45,6 +45,7 @@ Main = Callable[[list[str]], int | None]
 
 PORTION_MIB = 8  # private memory of a daemon and its page tables
 MEMORY_SHARE_MAX = 0.5
+DAEMON_NICE = -10  # beside agents and what they run; as CPUWeight=1000 of the unit
 OWN_FOLDER = "/srv"  # of each agent, so that orders that write files do not meet
 PASSES = 4  # hello, hello and certificate, certificate, done
 PRELOADED = (
@@ -207,6 +208,8 @@ class Zygote:
 
     def _run_daemon(self, zygote: int, namespace: str, position: int) -> int | None:
         files = self._enter(zygote, namespace, position, "log")
+        if self._options.agents:
+            linux.favour(DAEMON_NICE)
         linux.close_all_but(keep=(0, 1, 2))
         arguments = ["run", "--config", str(files / "config.toml")]
         if self._main is None:

@@ -25,26 +25,42 @@ PROC: Final = "/proc"
 
 def members(session: int) -> list[int]:
     """The processes of a session that have not ended."""
-    return [pid for pid in _pids() if _is_of(pid, session)]
+    return list(_groups(session))
 
 
 async def end(session: int) -> None:
-    """End all processes. Takes less than END_S_MAX; a caller that may be cancelled shields it so long."""
-    await _signal(session, signal.SIGTERM, TERM_S)
-    await _signal(session, signal.SIGKILL, KILL_S_MAX)
+    """End all processes. Takes less than END_S_MAX; a caller that may be cancelled shields it so long. The first
+    process must not be waited for yet, so that no other has its number."""
+    with suppress(ProcessLookupError, PermissionError):
+        # Most commands stay in the group of the first process; /proc, which shows the others, takes long to read.
+        os.killpg(session, signal.SIGTERM)
+        os.killpg(session, signal.SIGCONT)  # a stopped process does not see SIGTERM
+    await trio.sleep(POLL_S)
+    if not await _signal(session, signal.SIGTERM, TERM_S, told_group=session):
+        await _signal(session, signal.SIGKILL, KILL_S_MAX)
 
 
-async def _signal(session: int, number: signal.Signals, seconds: float) -> None:
-    """Send a signal to each process, also to those that come meanwhile, until none is left."""
-    told: set[int] = set()
-    with trio.move_on_after(seconds):
-        while found := await trio.to_thread.run_sync(members, session):
+async def _signal(session: int, number: signal.Signals, seconds: float, told_group: int = 0) -> bool:
+    """Send a signal to each process, also to those that come meanwhile, until none is left; False: some are.
+    `told_group`: a group whose processes have had it."""
+    told: set[int] | None = None
+    with trio.move_on_after(seconds) as waiting:
+        while found := await trio.to_thread.run_sync(_groups, session):
+            if told is None:
+                told = {pid for pid, group in found.items() if group == told_group}
             for pid in found if number == signal.SIGKILL else set(found) - told:
                 with suppress(ProcessLookupError, PermissionError):
                     os.kill(pid, number)
-                    os.kill(pid, signal.SIGCONT)  # a stopped process does not see SIGTERM
+                    os.kill(pid, signal.SIGCONT)
             told.update(found)
             await trio.sleep(POLL_S)
+    return not waiting.cancelled_caught
+
+
+def _groups(session: int) -> dict[int, int]:
+    """The processes of a session that have not ended, with their groups."""
+    found = ((pid, _group_in(pid, session)) for pid in _pids())
+    return {pid: group for pid, group in found if group is not None}
 
 
 def _pids() -> Iterator[int]:
@@ -54,10 +70,12 @@ def _pids() -> Iterator[int]:
                 yield int(each.name)
 
 
-def _is_of(pid: int, session: int) -> bool:
+def _group_in(pid: int, session: int) -> int | None:
+    """The group of a process of the session; None: it is of none, or has ended."""
     try:
         with open(f"{PROC}/{pid}/stat", "rb") as file:
             fields = file.read().rpartition(b")")[2].split()  # the name before it may have spaces and brackets
     except OSError:
-        return False
-    return len(fields) > 3 and fields[0] not in (b"Z", b"X") and int(fields[3]) == session
+        return None
+    is_of = len(fields) > 3 and fields[0] not in (b"Z", b"X") and int(fields[3]) == session
+    return int(fields[2]) if is_of else None
