@@ -636,14 +636,6 @@ MUTATIONS = (
         services=True,
     ),
     Mutation(
-        "old-sinks-are-believed",
-        "A node goes on to believe a neighbour whose edge has ended.",
-        "core/carriage/ledger/sinks.py",
-        "        self._heard.pop(link, None)\n        self._told",
-        "        self._told",
-        services=True,
-    ),
-    Mutation(
         "sinks-store-without-end",
         "A sink holds any number of batches until its disk has them.",
         "core/carriage/ledger/ledger.py",
