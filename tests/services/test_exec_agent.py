@@ -15,6 +15,7 @@ import msgspec
 import pytest
 import trio
 from conditions import until
+from disks import PAGE, Disk, apart
 
 from subord.services.acting import Context
 from subord.services.exec import account, kept, outcome, session
@@ -32,9 +33,9 @@ def context(directory: Path, user: str = ME, tag: bytes = TAG) -> Context:
     return Context(user, "ann", tag, 60.0, "10.0.0.7", str(directory))
 
 
-async def ran(top: Path, *words: str | bytes, user: str = ME, **given: Any) -> Ended:
+async def ran(top: Path, *words: str | bytes, user: str = ME, tag: bytes = TAG, **given: Any) -> Ended:
     task = Run(tuple(map(os.fsencode, words)), **given)
-    found = outcome.decode(await act(encode(task), context(top, user)))
+    found = outcome.decode(await act(encode(task), context(top, user, tag)))
     assert isinstance(found, Ended)
     return found
 
@@ -215,6 +216,23 @@ async def test_a_full_disk_loses_output_and_ends_no_command(tmp_path: Path, monk
     ended = await sh(tmp_path, "seq 10000; echo done >&2", output_bytes=1_000)
     assert (ended.code, ended.is_kept, ended.errors.head) == (0, False, b"done\n")
     assert ended.output.cut > 40_000
+
+
+@apart
+def test_a_real_disk_that_fills_up_gets_its_room_back(tmp_path: Path) -> None:
+    disk = Disk(tmp_path / "agent", 64 * PAGE)
+    for pages in (0, 1, 10):
+        disk.fill(pages * PAGE)
+        before = disk.free_bytes
+        script = "seq 100000; echo done >&2"
+        ended = trio.run(partial(sh, disk.path, script, tag=bytes([pages]) * 16, output_bytes=1_000))
+        assert (ended.code, ended.is_kept, ended.errors.head) == (0, False, b"done\n")
+        assert disk.free_bytes >= before - PAGE  # the other stream may be kept
+    disk.close()
+    assert trio.run(partial(sh, disk.path, "seq 10000", output_bytes=1_000)).code == 0
+    disk.open()
+    disk.free()
+    assert trio.run(partial(sh, disk.path, "seq 10000", output_bytes=1_000)).is_kept
 
 
 def test_old_and_too_many_files_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
