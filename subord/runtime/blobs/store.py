@@ -16,10 +16,16 @@ from subord.core.carriage.blobs.manifests import Manifest, ManifestError, Name, 
 from subord.runtime.state.store import for_the_owner
 
 PART: Final = ".part"
+CANNOT_WRITE: Final = "the cache of blobs cannot be written"
 
 
 class BlobError(Exception):
     """A blob cannot be put, fetched or copied. The words say why."""
+
+
+def reason_of(error: OSError) -> str:
+    """Why a chunk is not kept. Without its path, because equal reasons of many nodes travel as one."""
+    return f"{CANNOT_WRITE}: {error.strerror or error}"
 
 
 class Put(NamedTuple):
