@@ -166,7 +166,7 @@ async def test_it_goes_on_when_the_daemon_ends(stage: Stage) -> None:
 
 
 async def test_a_newer_document_ends_the_work_on_an_older_one(stage: Stage) -> None:
-    first = stage.signed("one", check=f"touch {stage.top}/begun; sleep 1000")
+    first = stage.signed("one", check=f"touch {stage.top}/begun; sleep 60")
     second = stage.signed("two")
     async with stage.running(), trio.open_nursery() as nursery:
         nursery.start_soon(stage.hand, first)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 import functools
 import os
-import subprocess
 import traceback
 from collections.abc import Callable
 from pathlib import Path
@@ -13,7 +12,8 @@ from typing import Any, Final
 
 import pytest
 
-CLONE_NEWNS, CLONE_NEWUSER, MS_REC, MS_PRIVATE = 0x20000, 0x10000000, 0x4000, 0x40000
+CLONE_NEWNS, CLONE_NEWUSER = 0x20000, 0x10000000
+MS_RDONLY, MS_REMOUNT, MS_BIND, MS_REC, MS_PRIVATE = 0x1, 0x20, 0x1000, 0x4000, 0x40000
 PAGE: Final = 4096
 KIB: Final = 1024
 NOT_HERE: Final = 77
@@ -60,22 +60,34 @@ def _done(work: Callable[[], None], writer: int) -> int:
 
 
 def _enter(writer: int) -> int:
-    """A mount namespace for this process, and a user namespace if it needs one."""
-    libc, user, group = ctypes.CDLL(None, use_errno=True), os.geteuid(), os.getegid()
-    flags = CLONE_NEWNS if user == 0 else CLONE_NEWNS | CLONE_NEWUSER
-    if (
-        libc.unshare(flags)
-        or (user and _be_root(user, group))
-        or libc.mount(b"none", b"/", None, MS_REC | MS_PRIVATE)
-    ):
-        os.write(writer, os.strerror(ctypes.get_errno()).encode())
+    """A mount namespace for this process, and a user namespace, in which it has the same name, if it needs one."""
+    user, group = os.geteuid(), os.getegid()
+    try:
+        _called("unshare", CLONE_NEWNS if user == 0 else CLONE_NEWNS | CLONE_NEWUSER)
+        if user:
+            for name, text in (
+                ("setgroups", "deny"),
+                ("uid_map", f"{user} {user} 1"),
+                ("gid_map", f"{group} {group} 1"),
+            ):
+                Path("/proc/self", name).write_text(text, encoding="ascii")
+        _mount("none", Path("/"), MS_REC | MS_PRIVATE)
+    except OSError as error:
+        os.write(writer, str(error).encode())
         return NOT_HERE
     return 0
 
 
-def _be_root(user: int, group: int) -> None:
-    for name, text in (("setgroups", "deny"), ("uid_map", f"0 {user} 1"), ("gid_map", f"0 {group} 1")):
-        Path("/proc/self", name).write_text(text, encoding="ascii")
+def _mount(source: Path | str, at: Path, flags: int, kind: str = "", options: str = "") -> None:
+    """mount(2), because mount(8) wants the name of root."""
+    words = [ctypes.c_char_p(os.fsencode(each)) for each in (source, at, kind)]
+    _called("mount", *words, ctypes.c_ulong(flags), ctypes.c_char_p(options.encode()))
+
+
+def _called(name: str, *words: object) -> None:
+    """Raises OSError."""
+    if getattr(ctypes.CDLL(None, use_errno=True), name)(*words):
+        raise OSError(ctypes.get_errno(), f"{name}: {os.strerror(ctypes.get_errno())}")
 
 
 class Disk:
@@ -85,7 +97,8 @@ class Disk:
         self.path = path
         self._ballast = path / "ballast"
         path.mkdir(exist_ok=True)
-        _mount("-t", "tmpfs", "-o", f"size={size_bytes},nr_inodes={files_max},mode=0700", "tmpfs", path)
+        self._options = f"size={size_bytes},nr_inodes={files_max},mode=0700"
+        _mount("tmpfs", path, 0, "tmpfs", self._options)
 
     def fill(self, free_bytes: int = 0) -> None:
         """Leave so much room, in pages."""
@@ -103,18 +116,14 @@ class Disk:
 
     def close(self) -> None:
         """Nothing can be written any more."""
-        _mount("-o", "remount,ro", self.path)
+        _mount("none", self.path, MS_REMOUNT | MS_RDONLY, "tmpfs", self._options)
 
     def open(self) -> None:
-        _mount("-o", "remount,rw", self.path)
+        _mount("none", self.path, MS_REMOUNT, "tmpfs", self._options)
 
 
 def bind_read_only(path: Path, at: Path) -> None:
     """What is at a path of a disk, read-only at another one."""
     at.mkdir(exist_ok=True)
-    _mount("--bind", path, at)
-    _mount("-o", "remount,ro,bind", at)
-
-
-def _mount(*words: str | Path) -> None:
-    subprocess.run(["mount", *words], check=True, timeout=60)
+    _mount(path, at, MS_BIND)
+    _mount("none", at, MS_REMOUNT | MS_BIND | MS_RDONLY)

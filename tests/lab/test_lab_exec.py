@@ -7,6 +7,7 @@ import os
 import re
 import signal
 import subprocess
+import termios
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -212,6 +213,24 @@ def test_a_reader_that_closes_the_pipe_ends_all(lab: Lab, tmp_path: Path) -> Non
         os.kill(marked(mark)[0], signal.SIGKILL)  # another node ends, so there is a line to write
         assert process.wait(WAIT_S_MAX) == 141
         until(lambda: not marked(mark), "all have ended", END_S_MAX)
+
+
+def test_a_terminal_that_is_resized_meanwhile_shows_all(lab: Lab, tmp_path: Path) -> None:
+    mark, (ours, theirs) = str(tmp_path), os.openpty()
+    script = f"echo {'x' * 100}; while ! test -e {tmp_path}/go; do sleep 0.05; done; echo last"
+    words = ("-w", "10.0.0.[2-3]", "--env", f"MARK={mark}", "--shell", script)
+    with running(lab, *words, stdin=theirs, stdout=theirs, stderr=theirs) as process:
+        until(lambda: len(marked(mark)) >= 2, "both run")
+        for size in ((3, 20), (60, 200), (1, 1)):
+            termios.tcsetwinsize(theirs, size)
+            os.killpg(process.pid, signal.SIGWINCH)
+        (tmp_path / "go").touch()
+        assert process.wait(WAIT_S_MAX) == 0
+    os.close(theirs)
+    with open(ours, "rb", buffering=0) as terminal:
+        lines = terminal.read(4_096).decode().splitlines()
+    assert sorted(lines[:-1]) == [f"10.0.0.{each}: {text}" for each in (2, 3) for text in ("last", "x" * 100)]
+    assert lines[-1].startswith("2 of 2 ended in ")
 
 
 def test_another_operator_lists_and_ends_a_command(lab: Lab, tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ pytestmark = pytest.mark.lab(few=True)
 PAGE = (Path(__file__).parents[2] / "docs" / "files.md").read_text(encoding="utf-8")
 NODES = 9
 WAIT_S_MAX = 30.0
+KIB = 1 << 10
 MIB = 1 << 20
 
 
@@ -90,6 +91,37 @@ def test_failures_of_nodes_are_told(lab: Lab, tmp_path: Path) -> None:
     assert done.stdout == "10.0.0.5: changed, 1 made\n"
     assert "subord: 10.0.0.3: there is no such directory (/srv/at)" in done.stderr
     assert "subord: 10.0.0.4: a symlink is in the path of the target: name the real path (/srv/at)" in done.stderr
+
+
+def on_node(lab: Lab, line: str) -> None:
+    """A line for the shell of node 3, whose agent has mounts of its own as long as it runs."""
+    done = lab.run(5, SUBORD, "exec", "-n", "-q", "-w", "10.0.0.3", "--shell", line)
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_full_and_a_read_only_disk_are_told_and_the_next_order_succeeds(lab: Lab, tmp_path: Path) -> None:
+    for each in lab.positions:
+        (srv(lab, each) / "small").mkdir()
+    on_node(lab, f"mount -t tmpfs -o size={96 * KIB} none /srv/small")
+    (tmp_path / "file").write_text("o" * 40 * KIB)
+
+    def push() -> subprocess.CompletedProcess[str]:
+        return typed(lab, "-a", "--to", "/srv/small", str(tmp_path / "file"))
+
+    assert push().returncode == 0
+    full, read_only = "No space left on device", "Read-only file system"
+    for letter, fault, said, mend in (
+        ("x", "true", f"no room on the disk (/srv/small: {full})", f"size={MIB}"),
+        ("y", "mount -o remount,ro /srv/small", f"the file system is read-only (/srv/small: {read_only})", "rw"),
+    ):
+        on_node(lab, fault)
+        (tmp_path / "file").write_text(letter * 80 * KIB)
+        done = push()
+        assert done.stdout == "10.0.0.[1-2,4-9]: changed, 1 replaced\n"
+        assert f"subord: 10.0.0.3: {said}" in done.stderr
+        on_node(lab, f'test "$(ls -A /srv/small)" = file && ! grep -q {letter} /srv/small/file')
+        on_node(lab, f"mount -o remount,{mend} /srv/small")
+        assert "10.0.0.3: changed, 1 replaced" in push().stdout.splitlines()
 
 
 def test_an_agent_that_is_killed_before_the_files_count_leaves_nothing(lab: Lab, tmp_path: Path) -> None:

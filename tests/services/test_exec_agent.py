@@ -254,11 +254,11 @@ def test_old_and_too_many_files_go(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 TREE = """
 trap '' TERM
-(sleep 1000; echo) &
-timeout 1000 sleep 1000 &
-sh -c "trap '' TERM; sleep 1000 & wait; sleep 1000" &
+(sleep 60; echo) &
+timeout 60 sleep 60 &
+sh -c "trap '' TERM; sleep 60 & wait; sleep 60" &
 echo $$; echo ready > {file}
-while :; do sleep 1000; done
+while :; do sleep 60; done
 """
 """Grandchildren, one in a process group of its own (timeout), and two that ignore SIGTERM."""
 
@@ -293,7 +293,7 @@ async def test_a_stopped_process_is_ended(tmp_path: Path) -> None:
 async def test_what_is_left_in_the_background_does_not_hold_the_order(tmp_path: Path) -> None:
     """It goes on, as after the end of an ssh session."""
     began = trio.current_time()
-    ended = await sh(tmp_path, "sleep 1000 & echo $$ $!")
+    ended = await sh(tmp_path, "sleep 60 & echo $$ $!")
     assert (ended.code, trio.current_time() - began < 3) == (0, True)
     leader, left = map(int, ended.output.head.split())
     assert session.members(leader) == [left]
@@ -301,7 +301,7 @@ async def test_what_is_left_in_the_background_does_not_hold_the_order(tmp_path: 
 
 
 async def test_the_output_before_a_timeout_is_told(tmp_path: Path) -> None:
-    ended = await sh(tmp_path, "echo begun; sleep 1000", time_ms=300)
+    ended = await sh(tmp_path, "echo begun; sleep 60", time_ms=300)
     assert (ended.how, ended.output.head) == ("timed out", b"begun\n")
 
 
@@ -313,7 +313,7 @@ async def test_a_command_is_listed_and_ended(tmp_path: Path) -> None:
     found: list[Ended] = []
 
     async def run() -> None:
-        found.append(await sh(tmp_path, f"echo begun; touch {tmp_path}/ready; sleep 1000"))
+        found.append(await sh(tmp_path, f"echo begun; touch {tmp_path}/ready; sleep 60"))
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(run)

@@ -16,7 +16,7 @@ import pytest
 from disks import KIB, PAGE, Disk, apart, bind_read_only
 from loops import over
 
-from subord.services.files import delivery, records
+from subord.services.files import commands, delivery, records
 from subord.services.files.delivery import Delivery, recover
 from subord.services.files.outcome import Pushed
 from subord.services.files.records import Records
@@ -92,8 +92,10 @@ def test_a_target_that_turns_read_only_when_all_is_staged(tmp_path: Path) -> Non
     node = Node(tmp_path)
     disk = Disk(node.target, 1 << 20)
     old = old_of(node)
-    node.check = f"mount -o remount,ro {node.target}"
-    assert node.push() == Pushed("read-only", detail=f"{node.target}: Read-only file system")
+    node.check = "true"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(commands, "failure", lambda *_: disk.close() or "")
+        assert node.push() == Pushed("read-only", detail=f"{node.target}: Read-only file system")
     assert [each.name[:7] for each in node.left] == [".subord", ".subord", TAG.hex()[:7]]
     recover(str(node.agent))
     assert len(node.left) == 3
