@@ -215,6 +215,18 @@ def test_a_reader_that_closes_the_pipe_ends_all(lab: Lab, tmp_path: Path) -> Non
         until(lambda: not marked(mark), "all have ended", END_S_MAX)
 
 
+def test_an_agent_that_is_told_to_stop_ends_what_it_runs(lab: Lab, tmp_path: Path) -> None:
+    """systemd does so when the unit is stopped."""
+    mark = str(tmp_path)
+    words = ("-w", "10.0.0.[2-3]", "--env", f"MARK={mark}", "--shell", "trap '' TERM; sleep 60 & sleep 60; true")
+    with running(lab, *words, stderr=subprocess.PIPE) as process:
+        until(lambda: len(marked(mark)) >= 6, "both run")
+        lab.kill_agent(3, signal.SIGTERM)
+        until(lambda: len(marked(mark)) == 3, "one has ended")
+        os.killpg(process.pid, signal.SIGINT)
+        until(lambda: not marked(mark), "the other has ended", END_S_MAX)
+
+
 def test_a_terminal_that_is_resized_meanwhile_shows_all(lab: Lab, tmp_path: Path) -> None:
     mark, (ours, theirs) = str(tmp_path), os.openpty()
     script = f"echo {'x' * 100}; while ! test -e {tmp_path}/go; do sleep 0.05; done; echo last"
