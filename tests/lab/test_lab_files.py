@@ -124,6 +124,22 @@ def test_a_full_and_a_read_only_disk_are_told_and_the_next_order_succeeds(lab: L
         assert "10.0.0.3: changed, 1 replaced" in push().stdout.splitlines()
 
 
+def test_a_node_whose_cache_takes_nothing_passes_content_on_and_says_why(lab: Lab, tmp_path: Path) -> None:
+    """Node 4 leads 8 and 9."""
+    (tmp_path / "cached").write_bytes(os.urandom(MIB))
+    blobs = lab.directory.node(4) / "state" / "blobs"
+    blobs.mkdir(exist_ok=True)
+    blobs.rename(blobs.with_name("moved"))
+    blobs.touch()
+    done = typed(lab, "-a", "--to", "/srv", str(tmp_path / "cached"))
+    assert done.stdout == "10.0.0.[1-3,5-9]: changed, 1 made\n"
+    said = "subord: 10.0.0.4: the content did not come (the cache of blobs cannot be written: Not a directory)"
+    assert said in done.stderr.splitlines()
+    blobs.unlink()
+    blobs.with_name("moved").rename(blobs)
+    assert typed(lab, "-w", "10.0.0.4", "--to", "/srv", str(tmp_path / "cached")).returncode == 0
+
+
 def test_an_agent_that_is_killed_before_the_files_count_leaves_nothing(lab: Lab, tmp_path: Path) -> None:
     (tmp_path / "killed").write_text("new")
     check = "test $SUBORD_NODE != 10.0.0.6 || kill -9 $PPID"
