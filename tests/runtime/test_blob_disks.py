@@ -17,6 +17,7 @@ from subord.core.carriage.blobs.manifests import name_of
 from subord.runtime.blobs.holds import BlobHolds
 from subord.runtime.blobs.store import CANNOT_WRITE, BlobError
 from tests.runtime.test_blob_holds import BLOB, CHUNKS, CONTENT, LISTING, given, holding
+from tests.runtime.test_blob_keeper import Host
 
 FULL, READ_ONLY = (f"{CANNOT_WRITE}: {each}" for each in ("No space left on device", "Read-only file system"))
 ROOM = 8 * CHUNK
@@ -27,13 +28,13 @@ def left(top: Path) -> list[str]:
 
 
 @asynccontextmanager
-async def on_disk(top: Path, place: str) -> AsyncIterator[tuple[Disk, BlobHolds, BlobHolds]]:
-    """Two nodes, of which one has a small disk."""
+async def on_disk(top: Path, place: str) -> AsyncIterator[tuple[Disk, BlobHolds, BlobHolds, Host]]:
+    """Two nodes, of which one has a small disk; the last is the second one's daemon."""
     for each in ("one", "other"):
         (top / each).mkdir()
     disk = Disk(top / place, ROOM)
-    async with holding(top) as (one, other, _):
-        yield disk, one, other
+    async with holding(top) as (one, other, host):
+        yield disk, one, other, host
 
 
 @over(
@@ -52,13 +53,14 @@ def test_a_node_without_room_says_so_and_gets_the_blob_when_there_is_room(
     top = tmp_path_factory.mktemp("nodes")
 
     async def fetch() -> None:
-        async with on_disk(top, "other") as (disk, one, other):
+        async with on_disk(top, "other") as (disk, one, other, host):
             await given(one)
             fault(disk)
             for _ in range(2):
                 with pytest.raises(BlobError) as found:
                     await other.fetch(BLOB, one.position, "agent", 60.0)
                 assert str(found.value) == reason
+            await until(lambda: not host.wants, "nothing is under way")
             disk.open()
             disk.free()
             assert left(disk.path) == []
@@ -76,7 +78,7 @@ def test_the_node_that_gives_says_so(
     top = tmp_path_factory.mktemp("nodes")
 
     async def give() -> None:
-        async with on_disk(top, "one") as (disk, one, other):
+        async with on_disk(top, "one") as (disk, one, other, _):
             fault(disk)
             with pytest.raises(BlobError) as found:
                 await one.add(CHUNKS[0])
