@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from netlab.common.marks import marked
 from netlab.common.waiting import wait_until
 from netlab.lab import Lab, command_in
-from netlab.services.processes import marked
 
 from .lab_helpers import SUBORD, blocks, prints_as_shown, settled
 

@@ -22,13 +22,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from netlab.common.marks import marked
 from netlab.common.results import Record
 from netlab.common.tables import aligned
 from netlab.common.waiting import wait_until
 from netlab.errors import LabError
 from netlab.experiments.evaluate import Evaluation, Run, is_measured
 from netlab.lab import Lab, command_in
-from netlab.services.processes import marked
 
 SUBORD = str(Path(sys.executable).with_name("subord"))
 NODES_MIN = 7

@@ -23,11 +23,6 @@ def with_words(words: Sequence[str]) -> list[int]:
     return [pid for pid in _pids() if _read(pid, "cmdline") == wanted]
 
 
-def marked(mark: str) -> list[int]:
-    """The processes with this value of MARK in their environment."""
-    return [pid for pid in _pids() if f"MARK={mark}\0".encode() in _read(pid, "environ")]
-
-
 def agents(lab: Lab) -> dict[int, int]:
     """Position -> process of the agents that run."""
     found = {}
