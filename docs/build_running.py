@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 
 import build_plot
 import records
@@ -106,60 +107,47 @@ def running_svg() -> str:
     )
 
 
+TABLES: dict[tuple[str, str], tuple[Column, ...]] = {
+    ("exec", "speed"): (
+        ("`true`, s", "took_s", 2),
+        ("the first one, s", "first_s", 2),
+        ("ended on", "ended_least", 0),
+    ),
+    ("exec", "killed"): KILLED,
+    ("exec", "interrupted"): (
+        ("ran on", "ran", 0),
+        ("processes left after 3 s", "left", 0),
+        ("the last one ended after, s", "ended_s", 2),
+    ),
+    ("exec", "output"): (
+        ("daemon, MiB", "daemon_mib", 1),
+        ("agent, MiB", "agent_mib", 1),
+        ("client, MiB", "client_mib", 1),
+        ("nodes that say what was cut", "told", 0),
+        ("took, s", "took_s", 1),
+    ),
+    ("exec", "rest"): (
+        ("packets/s before", "before_packets_per_s", 2),
+        ("after", "after_packets_per_s", 2),
+        ("bytes/s before", "before_bytes_per_s", 0),
+        ("after", "after_bytes_per_s", 0),
+        ("CPU of a daemon before, %", "before_cpu_percent", 3),
+        ("after", "after_cpu_percent", 3),
+    ),
+    ("files", "speed"): (
+        ("push, s", "took_s", 2),
+        ("nodes with the file", "whole_least", 0),
+        ("sent by one node, times the file", "sent_most_times", 2),
+    ),
+    ("files", "killed"): KILLED,
+}
+"""By the names of the records and of their part."""
 PARTS: dict[str, Callable[[], str]] = {
-    "exec-about": lambda: about("exec"),
-    "exec-settings": lambda: settings("exec"),
-    "exec-missed": lambda: missed("exec"),
-    "exec-speed": lambda: table(
-        "exec",
-        "speed",
-        (("`true`, s", "took_s", 2), ("the first one, s", "first_s", 2), ("ended on", "ended_least", 0)),
-    ),
-    "exec-killed": lambda: table("exec", "killed", KILLED),
-    "exec-interrupted": lambda: table(
-        "exec",
-        "interrupted",
-        (
-            ("ran on", "ran", 0),
-            ("processes left after 3 s", "left", 0),
-            ("the last one ended after, s", "ended_s", 2),
-        ),
-    ),
-    "exec-output": lambda: table(
-        "exec",
-        "output",
-        (
-            ("daemon, MiB", "daemon_mib", 1),
-            ("agent, MiB", "agent_mib", 1),
-            ("client, MiB", "client_mib", 1),
-            ("nodes that say what was cut", "told", 0),
-            ("took, s", "took_s", 1),
-        ),
-    ),
-    "exec-rest": lambda: table(
-        "exec",
-        "rest",
-        (
-            ("packets/s before", "before_packets_per_s", 2),
-            ("after", "after_packets_per_s", 2),
-            ("bytes/s before", "before_bytes_per_s", 0),
-            ("after", "after_bytes_per_s", 0),
-            ("CPU of a daemon before, %", "before_cpu_percent", 3),
-            ("after", "after_cpu_percent", 3),
-        ),
-    ),
-    "files-about": lambda: about("files"),
-    "files-settings": lambda: settings("files"),
-    "files-missed": lambda: missed("files"),
-    "files-speed": lambda: table(
-        "files",
-        "speed",
-        (
-            ("push, s", "took_s", 2),
-            ("nodes with the file", "whole_least", 0),
-            ("sent by one node, times the file", "sent_most_times", 2),
-        ),
-    ),
-    "files-killed": lambda: table("files", "killed", KILLED),
+    **{
+        f"{name}-{each.__name__}": partial(each, name)
+        for name in ("exec", "files")
+        for each in (about, settings, missed)
+    },
+    **{f"{name}-{part}": partial(table, name, part, columns) for (name, part), columns in TABLES.items()},
 }
 PICTURES: dict[str, Callable[[], str]] = {"docs/running.svg": running_svg}

@@ -26,6 +26,7 @@ from subord.core.carriage.orders import Order
 from subord.runtime.counters import Counters
 from subord.runtime.orders.agent import Agent
 from subord.services.acting import act_of, has_effects
+from subord.services.exec import session
 from subord.services.files.sets.words import Followed, decode_followed
 from tests.agent.test_agent_judge import revoking
 from tests.services.test_files_sets import ME, NAME, POSITION, Node
@@ -166,13 +167,24 @@ async def test_it_goes_on_when_the_daemon_ends(stage: Stage) -> None:
 
 
 async def test_a_newer_document_ends_the_work_on_an_older_one(stage: Stage) -> None:
-    first = stage.signed("one", check=f"touch {stage.top}/begun; sleep 1000")
+    first = stage.signed("one", check=f"touch {stage.top}/begun; sleep 60")
     second = stage.signed("two")
     async with stage.running(), trio.open_nursery() as nursery:
         nursery.start_soon(stage.hand, first)
         await until((stage.top / "begun").exists, "the check of the first runs")
         assert (await stage.hand(second)).state == "current"
     assert stage.text == "two"
+
+
+async def test_the_end_of_the_agent_ends_the_check_and_leaves_nothing(stage: Stage) -> None:
+    begun = stage.top / "begun"
+    document = stage.signed("one", check=f"echo $$ > {begun}; sleep 60; true")
+    async with stage.running(), trio.open_nursery() as nursery:
+        nursery.start_soon(stage.hand, document)
+        await until(lambda: begun.exists() and len(session.members(int(begun.read_text() or "0"))) == 2, "it runs")
+        nursery.cancel_scope.cancel()
+    assert session.members(int(begun.read_text())) == []
+    assert (stage.node.hidden, stage.node.target.exists()) == ([], False)
 
 
 async def test_without_an_agent_the_daemon_is_told(stage: Stage) -> None:

@@ -4,6 +4,7 @@ import contextlib
 import importlib
 import io
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -69,6 +70,18 @@ def wait_until(condition, what):
     while not condition():
         assert time.monotonic() < until, f"waited {WAIT_S} s in vain: {what}"
         time.sleep(0.02)
+
+
+def blocks(page):
+    """What a document shows of terminals, block by block."""
+    return re.findall(r"^```text\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
+
+
+def prints_as_shown(block, shell):
+    """Each command of a block prints what follows it there, but for times. `shell`: runs a line."""
+    for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
+        line, _, output = part.partition("\n")
+        assert re.sub(r"in \d+ ms", "in MS", shell(line).stdout) == re.sub(r"in \d+ ms", "in MS", output), line
 
 
 def run_lab(*arguments, timeout=120, **kwargs):

@@ -7,16 +7,18 @@ import os
 import re
 import signal
 import subprocess
+import termios
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
+from netlab.common.marks import marked
 from netlab.common.waiting import wait_until
 from netlab.lab import Lab, command_in
 
-from .lab_helpers import SUBORD, settled
+from .lab_helpers import SUBORD, blocks, prints_as_shown, settled
 
 pytestmark = pytest.mark.lab(few=True)
 
@@ -54,28 +56,14 @@ def running(lab: Lab, *words: str, **options: Any) -> Iterator[subprocess.Popen[
                 os.killpg(process.pid, signal.SIGKILL)
 
 
-def left(mark: str) -> list[int]:
-    """Processes of the orders whose environment has the mark."""
-    found = []
-    for each in Path("/proc").iterdir():
-        if each.name.isdigit():
-            with suppress(OSError):
-                if f"MARK={mark}\0".encode() in (each / "environ").read_bytes():
-                    found.append(int(each.name))
-    return found
-
-
 def shell(lab: Lab, line: str) -> subprocess.CompletedProcess[str]:
     """A line of the document, as a shell reads it."""
     return lab.run(5, "sh", "-c", line)
 
 
 def test_the_document_shows_what_is_printed(lab: Lab) -> None:
-    first, fetching = re.findall(r"^```text\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
-    for part in re.split(r"^\$ ", first, flags=re.MULTILINE)[1:]:
-        line, _, output = part.partition("\n")
-        done = shell(lab, f"{line} 2>&1 </dev/null")
-        assert re.sub(r"in \d+ ms", "in MS", done.stdout) == re.sub(r"in \d+ ms", "in MS", output), line
+    first, fetching = blocks(PAGE)
+    prints_as_shown(first, lambda line: shell(lab, f"{line} 2>&1 </dev/null"))
     cutting, said, fetch = fetching.splitlines()
     done = shell(lab, f"{cutting.removeprefix('$ ')} </dev/null")
     (tag,) = re.findall(r"--fetch (\w+) NODE", done.stderr)
@@ -204,10 +192,10 @@ def test_the_end_of_the_command_ends_all_processes(lab: Lab, tmp_path: Path, num
     mark = str(tmp_path)
     script = "trap '' TERM; (sleep 1000; echo) & timeout 1000 sleep 1000 & sleep 1000; sleep 1000"
     with running(lab, "-a", "--env", f"MARK={mark}", "--shell", script, stderr=subprocess.PIPE) as process:
-        until(lambda: len(left(mark)) >= 5 * NODES, "all run")
+        until(lambda: len(marked(mark)) >= 5 * NODES, "all run")
         os.killpg(process.pid, number)
         process.wait(END_S_MAX)
-        until(lambda: not left(mark), "all have ended", END_S_MAX)
+        until(lambda: not marked(mark), "all have ended", END_S_MAX)
         assert process.stderr is not None
         said = process.stderr.read().decode()
     assert ("interrupted" in said) is (number == signal.SIGINT)
@@ -221,10 +209,40 @@ def test_a_reader_that_closes_the_pipe_ends_all(lab: Lab, tmp_path: Path) -> Non
         assert process.stdout is not None
         assert process.stdout.readline() == b"10.0.0.3: line\n"
         process.stdout.close()
-        until(lambda: len(left(mark)) >= NODES - 1, "the others run")
-        os.kill(left(mark)[0], signal.SIGKILL)  # another node ends, so there is a line to write
+        until(lambda: len(marked(mark)) >= NODES - 1, "the others run")
+        os.kill(marked(mark)[0], signal.SIGKILL)  # another node ends, so there is a line to write
         assert process.wait(WAIT_S_MAX) == 141
-        until(lambda: not left(mark), "all have ended", END_S_MAX)
+        until(lambda: not marked(mark), "all have ended", END_S_MAX)
+
+
+def test_an_agent_that_is_told_to_stop_ends_what_it_runs(lab: Lab, tmp_path: Path) -> None:
+    """systemd does so when the unit is stopped."""
+    mark = str(tmp_path)
+    words = ("-w", "10.0.0.[2-3]", "--env", f"MARK={mark}", "--shell", "trap '' TERM; sleep 60 & sleep 60; true")
+    with running(lab, *words, stderr=subprocess.PIPE) as process:
+        until(lambda: len(marked(mark)) >= 6, "both run")
+        lab.kill_agent(3, signal.SIGTERM)
+        until(lambda: len(marked(mark)) == 3, "one has ended")
+        os.killpg(process.pid, signal.SIGINT)
+        until(lambda: not marked(mark), "the other has ended", END_S_MAX)
+
+
+def test_a_terminal_that_is_resized_meanwhile_shows_all(lab: Lab, tmp_path: Path) -> None:
+    mark, (ours, theirs) = str(tmp_path), os.openpty()
+    script = f"echo {'x' * 100}; while ! test -e {tmp_path}/go; do sleep 0.05; done; echo last"
+    words = ("-w", "10.0.0.[2-3]", "--env", f"MARK={mark}", "--shell", script)
+    with running(lab, *words, stdin=theirs, stdout=theirs, stderr=theirs) as process:
+        until(lambda: len(marked(mark)) >= 2, "both run")
+        for size in ((3, 20), (60, 200), (1, 1)):
+            termios.tcsetwinsize(theirs, size)
+            os.killpg(process.pid, signal.SIGWINCH)
+        (tmp_path / "go").touch()
+        assert process.wait(WAIT_S_MAX) == 0
+    os.close(theirs)
+    with open(ours, "rb", buffering=0) as terminal:
+        lines = terminal.read(4_096).decode().splitlines()
+    assert sorted(lines[:-1]) == [f"10.0.0.{each}: {text}" for each in (2, 3) for text in ("last", "x" * 100)]
+    assert lines[-1].startswith("2 of 2 ended in ")
 
 
 def test_another_operator_lists_and_ends_a_command(lab: Lab, tmp_path: Path) -> None:
@@ -232,7 +250,7 @@ def test_another_operator_lists_and_ends_a_command(lab: Lab, tmp_path: Path) -> 
     script = "echo begun; sleep 1000; true"
     words = ("-w", "10.0.0.[2-8]", "--env", f"MARK={mark}", "-b", "--shell", script)
     with running(lab, *words, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
-        until(lambda: len(left(mark)) >= 14, "all run")
+        until(lambda: len(marked(mark)) >= 14, "all run")
         (line,) = typed(lab, "--list", at=3).stdout.splitlines()
         tag, rest = line.split("  ", 1)
         assert rest == f"operator as root  10.0.0.[2-8]  /bin/sh -c '{script}'"
@@ -242,7 +260,7 @@ def test_another_operator_lists_and_ends_a_command(lab: Lab, tmp_path: Path) -> 
         out, err = process.communicate(timeout=WAIT_S_MAX)
     assert out.endswith(b"10.0.0.[2-8] (7)\n---------------\nbegun\n")
     assert b"subord: 10.0.0.[2-8]: ended by an operator (--cancel)" in err.splitlines()
-    assert not left(mark)
+    assert not marked(mark)
 
 
 def test_another_terminal_follows_a_command(lab: Lab, tmp_path: Path) -> None:
@@ -302,7 +320,7 @@ def test_a_node_whose_agent_is_killed_is_missing(lab: Lab, tmp_path: Path) -> No
     assert process.returncode == 1
     assert out == b"10.0.0.7: went\n"
     assert b"missing: 10.0.0.6 outcome unknown" in err.splitlines()[-1]
-    until(lambda: not left(mark), "the file ends it")
+    until(lambda: not marked(mark), "the file ends it")
 
 
 def test_a_node_without_an_agent_is_missing(lab: Lab) -> None:

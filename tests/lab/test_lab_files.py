@@ -14,13 +14,14 @@ import pytest
 from netlab.common.waiting import wait_until
 from netlab.lab import Lab, command_in
 
-from .lab_helpers import SUBORD, settled
+from .lab_helpers import SUBORD, blocks, prints_as_shown, settled
 
 pytestmark = pytest.mark.lab(few=True)
 
 PAGE = (Path(__file__).parents[2] / "docs" / "files.md").read_text(encoding="utf-8")
 NODES = 9
 WAIT_S_MAX = 30.0
+KIB = 1 << 10
 MIB = 1 << 20
 
 
@@ -47,10 +48,7 @@ def test_the_document_shows_what_is_printed(lab: Lab, tmp_path: Path) -> None:
     def shell(line: str) -> subprocess.CompletedProcess[str]:
         return lab.run(5, "sh", "-c", f"cd {tmp_path} && {line} 2>&1")
 
-    shown, _ = re.findall(r"^```text\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
-    for part in re.split(r"^\$ ", shown, flags=re.MULTILINE)[1:]:
-        line, _, output = part.partition("\n")
-        assert re.sub(r"in \d+ ms", "in MS", shell(line).stdout) == re.sub(r"in \d+ ms", "in MS", output), line
+    prints_as_shown(blocks(PAGE)[0], shell)
     lines = re.findall(r"^subord files push .*$", PAGE, re.MULTILINE)
     assert len(lines) == 3
     for line in lines:
@@ -93,6 +91,53 @@ def test_failures_of_nodes_are_told(lab: Lab, tmp_path: Path) -> None:
     assert done.stdout == "10.0.0.5: changed, 1 made\n"
     assert "subord: 10.0.0.3: there is no such directory (/srv/at)" in done.stderr
     assert "subord: 10.0.0.4: a symlink is in the path of the target: name the real path (/srv/at)" in done.stderr
+
+
+def on_node(lab: Lab, line: str) -> None:
+    """A line for the shell of node 3, whose agent has mounts of its own as long as it runs."""
+    done = lab.run(5, SUBORD, "exec", "-n", "-q", "-w", "10.0.0.3", "--shell", line)
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_full_and_a_read_only_disk_are_told_and_the_next_order_succeeds(lab: Lab, tmp_path: Path) -> None:
+    for each in lab.positions:
+        (srv(lab, each) / "small").mkdir()
+    on_node(lab, f"mount -t tmpfs -o size={96 * KIB} none /srv/small")
+    (tmp_path / "file").write_text("o" * 40 * KIB)
+
+    def push() -> subprocess.CompletedProcess[str]:
+        return typed(lab, "-a", "--to", "/srv/small", str(tmp_path / "file"))
+
+    assert push().returncode == 0
+    full, read_only = "No space left on device", "Read-only file system"
+    for letter, fault, said, mend in (
+        ("x", "true", f"no room on the disk (/srv/small: {full})", f"size={MIB}"),
+        ("y", "mount -o remount,ro /srv/small", f"the file system is read-only (/srv/small: {read_only})", "rw"),
+    ):
+        on_node(lab, fault)
+        (tmp_path / "file").write_text(letter * 80 * KIB)
+        done = push()
+        assert done.stdout == "10.0.0.[1-2,4-9]: changed, 1 replaced\n"
+        assert f"subord: 10.0.0.3: {said}" in done.stderr
+        on_node(lab, f'test "$(ls -A /srv/small)" = file && ! grep -q {letter} /srv/small/file')
+        on_node(lab, f"mount -o remount,{mend} /srv/small")
+        assert "10.0.0.3: changed, 1 replaced" in push().stdout.splitlines()
+
+
+def test_a_node_whose_cache_takes_nothing_passes_content_on_and_says_why(lab: Lab, tmp_path: Path) -> None:
+    """Node 4 leads 8 and 9."""
+    (tmp_path / "cached").write_bytes(os.urandom(MIB))
+    blobs = lab.directory.node(4) / "state" / "blobs"
+    blobs.mkdir(exist_ok=True)
+    blobs.rename(blobs.with_name("moved"))
+    blobs.touch()
+    done = typed(lab, "-a", "--to", "/srv", str(tmp_path / "cached"))
+    assert done.stdout == "10.0.0.[1-3,5-9]: changed, 1 made\n"
+    said = "subord: 10.0.0.4: the content did not come (the cache of blobs cannot be written: Not a directory)"
+    assert said in done.stderr.splitlines()
+    blobs.unlink()
+    blobs.with_name("moved").rename(blobs)
+    assert typed(lab, "-w", "10.0.0.4", "--to", "/srv", str(tmp_path / "cached")).returncode == 0
 
 
 def test_an_agent_that_is_killed_before_the_files_count_leaves_nothing(lab: Lab, tmp_path: Path) -> None:

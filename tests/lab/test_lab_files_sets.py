@@ -17,7 +17,7 @@ from netlab.lab import Lab
 
 from subord.services.files.sets.words import OCCUPIED, SENTENCES
 
-from .lab_helpers import SUBORD, settled
+from .lab_helpers import SUBORD, blocks, prints_as_shown, settled
 from .test_lab_files import PAGE, srv
 
 pytestmark = pytest.mark.lab(few=True)
@@ -84,10 +84,7 @@ def test_the_document_shows_what_is_printed(lab: Lab, tmp_path: Path) -> None:
     def shell(line: str) -> subprocess.CompletedProcess[str]:
         return lab.run(5, "sh", "-c", f"cd {tmp_path} && {line} 2>&1")
 
-    shown = re.findall(r"^```text\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)[1]
-    for part in re.split(r"^\$ ", shown, flags=re.MULTILINE)[1:]:
-        line, _, output = part.partition("\n")
-        assert re.sub(r"in \d+ ms", "in MS", shell(line).stdout) == re.sub(r"in \d+ ms", "in MS", output), line
+    prints_as_shown(blocks(PAGE)[1], shell)
     lines = re.findall(r"^subord files (?!push).*$", PAGE, re.MULTILINE)
     assert len(lines) == 7
     for line in lines:

@@ -31,7 +31,7 @@ async def holding(tmp_path: Path, bytes_max: int = 1 << 30) -> AsyncIterator[tup
     """The holds of two nodes, and the second node."""
     places = tmp_path / "one", tmp_path / "other"
     for each in places:
-        each.mkdir()
+        each.mkdir(exist_ok=True)
     async with two(*map(str, places), bytes_max=bytes_max) as (one, other), trio.open_nursery() as nursery:
         holds = BlobHolds(one.keeper, one.position), BlobHolds(other.keeper, other.position)
         for each in holds:

@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from disks import PAGE, Disk, apart
 
 from subord.core.events import Neighbourhood
 from subord.core.messages import Terms
@@ -41,6 +42,21 @@ def test_only_the_owner_may_read_it(tmp_path: Path, left_behind: str) -> None:
     store(tmp_path).save(SAVED)
     assert stat.S_IMODE((tmp_path / FILE_NAME).stat().st_mode) == 0o600
     assert store(tmp_path).load() == SAVED
+
+
+@apart
+def test_a_disk_that_takes_nothing_keeps_the_old_one_and_nothing_beside_it(tmp_path: Path) -> None:
+    disk = Disk(tmp_path / "state", 16 * PAGE)
+    one, next_of = store(disk.path), msgspec.structs.replace
+    one.save(SAVED)
+    for fault, mend, number in ((disk.fill, disk.free, 1), (disk.close, disk.open, 2)):
+        fault()
+        one.save(next_of(SAVED, incarnation=number))
+        mend()
+        assert [each.name for each in disk.path.iterdir()] == [FILE_NAME]
+        assert store(disk.path).load() != next_of(SAVED, incarnation=number)
+        one.save(next_of(SAVED, incarnation=number))
+        assert store(disk.path).load() == next_of(SAVED, incarnation=number)
 
 
 def test_a_first_start_logs_nothing(tmp_path: Path, warnings: list[str]) -> None:
@@ -131,13 +147,13 @@ def test_a_full_disk_is_logged_once_and_the_old_file_stays(tmp_path: Path, warni
     kept = store(tmp_path)
     kept.save(SAVED)
     fresh = (tmp_path / FILE_NAME).with_suffix(".new")
-    fresh.symlink_to("/dev/full")
     for each in range(number):
+        fresh.symlink_to("/dev/full")
         kept.save(Neighbourhood(each, 2, ()))
+        assert not fresh.is_symlink()
     assert len(warnings) == 1
     assert warnings[0].endswith("No space left on device; continuing without")
     assert store(tmp_path).load() == SAVED
-    fresh.unlink()
     kept.save(Neighbourhood(number - 1, 2, ()))
     assert store(tmp_path).load() == Neighbourhood(number - 1, 2, ())
 

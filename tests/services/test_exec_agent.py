@@ -15,6 +15,7 @@ import msgspec
 import pytest
 import trio
 from conditions import until
+from disks import PAGE, Disk, apart
 
 from subord.services.acting import Context
 from subord.services.exec import account, kept, outcome, session
@@ -32,9 +33,9 @@ def context(directory: Path, user: str = ME, tag: bytes = TAG) -> Context:
     return Context(user, "ann", tag, 60.0, "10.0.0.7", str(directory))
 
 
-async def ran(top: Path, *words: str | bytes, user: str = ME, **given: Any) -> Ended:
+async def ran(top: Path, *words: str | bytes, user: str = ME, tag: bytes = TAG, **given: Any) -> Ended:
     task = Run(tuple(map(os.fsencode, words)), **given)
-    found = outcome.decode(await act(encode(task), context(top, user)))
+    found = outcome.decode(await act(encode(task), context(top, user, tag)))
     assert isinstance(found, Ended)
     return found
 
@@ -217,6 +218,23 @@ async def test_a_full_disk_loses_output_and_ends_no_command(tmp_path: Path, monk
     assert ended.output.cut > 40_000
 
 
+@apart
+def test_a_real_disk_that_fills_up_gets_its_room_back(tmp_path: Path) -> None:
+    disk = Disk(tmp_path / "agent", 64 * PAGE)
+    for pages in (0, 1, 10):
+        disk.fill(pages * PAGE)
+        before = disk.free_bytes
+        script = "seq 100000; echo done >&2"
+        ended = trio.run(partial(sh, disk.path, script, tag=bytes([pages]) * 16, output_bytes=1_000))
+        assert (ended.code, ended.is_kept, ended.errors.head) == (0, False, b"done\n")
+        assert disk.free_bytes >= before - PAGE  # the other stream may be kept
+    disk.close()
+    assert trio.run(partial(sh, disk.path, "seq 10000", output_bytes=1_000)).code == 0
+    disk.open()
+    disk.free()
+    assert trio.run(partial(sh, disk.path, "seq 10000", output_bytes=1_000)).is_kept
+
+
 def test_old_and_too_many_files_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kept, "STREAM_BYTES_MAX", 10)
     monkeypatch.setattr(kept, "ALL_BYTES_MAX", 50)
@@ -236,11 +254,11 @@ def test_old_and_too_many_files_go(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 TREE = """
 trap '' TERM
-(sleep 1000; echo) &
-timeout 1000 sleep 1000 &
-sh -c "trap '' TERM; sleep 1000 & wait; sleep 1000" &
+(sleep 60; echo) &
+timeout 60 sleep 60 &
+sh -c "trap '' TERM; sleep 60 & wait; sleep 60" &
 echo $$; echo ready > {file}
-while :; do sleep 1000; done
+while :; do sleep 60; done
 """
 """Grandchildren, one in a process group of its own (timeout), and two that ignore SIGTERM."""
 
@@ -283,7 +301,7 @@ async def test_each_process_sees_one_sigterm(tmp_path: Path) -> None:
 async def test_what_is_left_in_the_background_does_not_hold_the_order(tmp_path: Path) -> None:
     """It goes on, as after the end of an ssh session."""
     began = trio.current_time()
-    ended = await sh(tmp_path, "sleep 1000 & echo $$ $!")
+    ended = await sh(tmp_path, "sleep 60 & echo $$ $!")
     assert (ended.code, trio.current_time() - began < 3) == (0, True)
     leader, left = map(int, ended.output.head.split())
     assert session.members(leader) == [left]
@@ -291,7 +309,7 @@ async def test_what_is_left_in_the_background_does_not_hold_the_order(tmp_path: 
 
 
 async def test_the_output_before_a_timeout_is_told(tmp_path: Path) -> None:
-    ended = await sh(tmp_path, "echo begun; sleep 1000", time_ms=300)
+    ended = await sh(tmp_path, "echo begun; sleep 60", time_ms=300)
     assert (ended.how, ended.output.head) == ("timed out", b"begun\n")
 
 
@@ -303,7 +321,7 @@ async def test_a_command_is_listed_and_ended(tmp_path: Path) -> None:
     found: list[Ended] = []
 
     async def run() -> None:
-        found.append(await sh(tmp_path, f"echo begun; touch {tmp_path}/ready; sleep 1000"))
+        found.append(await sh(tmp_path, f"echo begun; touch {tmp_path}/ready; sleep 60"))
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(run)

@@ -12,6 +12,7 @@ import pytest
 import trio
 from loops import over
 
+from subord.core.carriage.blobs.blobs import NO_ROOM
 from subord.core.carriage.blobs.bounds import CHUNK_BYTES_MAX
 from subord.core.carriage.blobs.manifests import Manifest as Chunks
 from subord.core.carriage.blobs.manifests import name_of
@@ -127,6 +128,22 @@ def test_content_that_does_not_come(tmp_path: Path) -> None:
     data = trio.run(act, encode(Push(blobs.blob, 7)), context(tmp_path, str(tmp_path / "no socket")))
     assert outcome.decode(data).how == "no content"  # type: ignore[union-attr]
     assert not (tmp_path / "a").exists()
+
+
+@over(
+    ("reason", "word"),
+    [
+        (NO_ROOM, "cache full"),
+        ("the cache of blobs cannot be written: No space left on device", "cache full"),
+        ("the cache of blobs cannot be written: Read-only file system", "no content"),
+    ],
+)
+def test_a_cache_that_does_not_take_it(reason: str, word: str, tmp_path_factory: pytest.TempPathFactory) -> None:
+    top = tmp_path_factory.mktemp("node")
+    blobs = Blobs(top)
+    blobs.reasons = [reason]
+    assert pushed(top, blobs) == Pushed(word, detail=reason)
+    assert pushed(top, blobs).how == "changed"
 
 
 def test_what_the_agent_does_not_do(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import itertools
 import os
 import signal
@@ -333,12 +334,27 @@ def test_the_command_after_it_runs_once_and_only_for_a_change(node: Node, tmp_pa
     assert (tmp_path / "ran").read_text() == "new"
 
 
+def test_a_command_after_it_that_cannot_start_does_not_hide_what_is_in_place(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> str:
+        raise OSError(errno.EAGAIN, "Resource temporarily unavailable")
+
+    (node.source / "a").write_text("new")
+    node.after = "true"
+    monkeypatch.setattr(commands, "failure", fail)
+    found = node.push()
+    assert (found.how, found.made) == ("after failed", 1)
+    assert found.detail == "it has not run: [Errno 11] Resource temporarily unavailable"
+    assert (node.target / "a").read_text() == "new"
+
+
 def test_a_command_ends_with_its_time(node: Node) -> None:
     class OverError(Exception):
         pass
 
     (node.source / "a").write_text("new")
-    node.check = "sleep 1000"
+    node.check = "sleep 60"
     began = False
 
     def pause() -> None:

@@ -198,6 +198,25 @@ async def test_a_blob_that_has_no_room_is_not_held(
     assert stage.held == [blob(2)]
 
 
+async def test_a_blob_is_held_as_soon_as_it_has_room(
+    nursery: trio.Nursery, autojump_clock: trio.testing.MockClock
+) -> None:
+    stage = Stage()
+    stage.lacks = {blob(1)}
+    stage.answer = lambda document: Followed("current", holds=(blob(document.version),))
+    await started(stage, nursery)
+    stage.put(1)
+    await trio.sleep(10 * handing.RETRY_S)
+    assert stage.held == []
+    stage.lacks.clear()
+    await trio.sleep(handing.RETRY_S_MAX)
+    assert stage.held == [blob(1)]
+    stage.lacks = {blob(2)}
+    stage.put(2)
+    await settled()
+    assert stage.held == []
+
+
 async def test_a_node_that_a_set_is_not_for_does_not_wait_for_an_agent(
     nursery: trio.Nursery, autojump_clock: trio.testing.MockClock
 ) -> None:

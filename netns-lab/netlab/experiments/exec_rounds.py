@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from netlab.common.marks import marked
 from netlab.common.results import Record
 from netlab.common.tables import aligned
 from netlab.common.waiting import wait_until
@@ -191,17 +192,6 @@ def end_of(lab: Lab, number: signal.Signals) -> Record:
     ended = wait_until(lambda: not marked(mark), LEFT_S - (time.monotonic() - began), 0.05)
     took_s = round(time.monotonic() - began, 2)
     return {"signal": number.name, "ran": wanted, "left": 0 if ended else len(marked(mark)), "ended_s": took_s}
-
-
-def marked(mark: str) -> list[int]:
-    """Processes with this value in their environment."""
-    found = []
-    for each in Path("/proc").iterdir():
-        if each.name.isdigit():
-            with suppress(OSError):
-                if f"MARK={mark}\0".encode() in (each / "environ").read_bytes():
-                    found.append(int(each.name))
-    return found
 
 
 # -- what came of it ----------------------------------------------------------------------------------------------

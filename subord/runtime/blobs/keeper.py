@@ -33,7 +33,7 @@ from subord.core.carriage.blobs.manifests import Name, name_of
 from subord.core.carriage.engine.interface import PartEvent
 from subord.core.carriage.engine.tree import Tree
 from subord.core.view import Position
-from subord.runtime.blobs.store import BlobError, ChunkStore, Put
+from subord.runtime.blobs.store import BlobError, ChunkStore, Put, reason_of
 
 logger = logging.getLogger("subord")
 DIRECTORY: Final = "blobs"
@@ -74,7 +74,7 @@ class BlobKeeper:
     def actions(self) -> dict[Any, Callable[[Any], None]]:
         """What carries out the actions of the part."""
         return {
-            Check: lambda action: self._plan(partial(self._check, action)),
+            Check: lambda action: self._plan(partial(self._check, action), self._checked),
             Read: lambda action: self._plan(partial(self._read, action)),
             Evict: lambda action: self._plan(partial(self._evict, action)),
             Fetched: self._fetched,
@@ -113,9 +113,9 @@ class BlobKeeper:
         return self._store
 
     def _warn(self, error: OSError) -> None:
-        """Log it, unless it was the last that was logged."""
-        if str(error) != self._warned:
-            self._warned = str(error)
+        """Log it, unless it was the last that was logged, of another chunk or this one."""
+        if reason_of(error) != self._warned:
+            self._warned = reason_of(error)
             logger.error("cannot use %s, blobs are not kept: %s", self._path, error)
 
     def _held(self) -> PartEvent | None:
@@ -126,17 +126,20 @@ class BlobKeeper:
             self._warn(error)
             return None
 
-    def _check(self, action: Check) -> PartEvent:
-        """A right chunk that cannot be written counts as right: it is passed on, and missing when it is read."""
+    def _check(self, action: Check) -> tuple[Checked, str]:
+        """Whether the chunk is right, and why it is not kept; "": it is."""
         store = self._opened() if self._bytes_max else None
-        try:
-            ok = name_of(action.chunk) == action.name if store is None else store.write(action.name, action.chunk)
-        except OSError as error:
-            self._warn(error)
-            ok = True
-        return Checked(action.name, ok)
+        if store is None:
+            ok, reason = name_of(action.chunk) == action.name, self._warned
+        else:
+            try:
+                ok, reason = store.write(action.name, action.chunk), ""
+            except OSError as error:
+                self._warn(error)
+                ok, reason = True, reason_of(error)
+        return Checked(action.name, ok), reason
 
-    def _read(self, action: Read) -> PartEvent:
+    def _read(self, action: Read) -> ReadEnded:
         try:
             store = self._opened()
             return ReadEnded(action.name, None if store is None else store.read(action.name))
@@ -151,6 +154,16 @@ class BlobKeeper:
         except OSError as error:
             self._warn(error)
 
+    def _checked(self, found: tuple[Checked, str]) -> None:
+        """A right chunk that cannot be written is passed on, and no blob comes to this node until it can."""
+        checked, reason = found
+        for blob in list(self._waiting) if reason else ():
+            self.feed(Release(blob))
+            self._end(blob, reason)
+        self.feed(checked)
+        if reason:
+            self.feed(ReadEnded(checked.name, None))  # it is not on the disk
+
     # -- for services -------------------------------------------------------------------------------------
 
     async def put(self, path: Path) -> Name:
@@ -160,9 +173,9 @@ class BlobKeeper:
 
     async def join(self, manifest: bytes) -> Name:
         """Keep chunks that are here as a blob; otherwise as `put`."""
-        return await self._kept(lambda store: store.join(manifest))
+        return await self._kept(lambda store: store.join(manifest), reason_of)
 
-    async def _kept(self, work: Callable[[ChunkStore], Put]) -> Name:
+    async def _kept(self, work: Callable[[ChunkStore], Put], reason: Callable[[OSError], str] = str) -> Name:
         found, is_done = list[Put | BlobError](), trio.Event()
 
         def then(put: Put | BlobError) -> None:
@@ -176,21 +189,26 @@ class BlobKeeper:
             found.append(put)
             is_done.set()
 
-        self._plan(partial(self._put, work), then)
+        self._plan(partial(self._put, work, reason), then)
         await is_done.wait()
         if isinstance(found[0], BlobError):
             raise found[0]
         return found[0].blob
 
-    def _put(self, work: Callable[[ChunkStore], Put]) -> Put | BlobError:
+    def _put(self, work: Callable[[ChunkStore], Put], reason: Callable[[OSError], str]) -> Put | BlobError:
         """In a thread."""
         try:
             store = self._opened()
-            return BlobError(NO_DIRECTORY) if store is None else work(store)
+            return BlobError(self._why_closed) if store is None else work(store)
         except BlobError as error:
             return error
         except OSError as error:
-            return BlobError(str(error))
+            return BlobError(reason(error))
+
+    @property
+    def _why_closed(self) -> str:
+        """Why there is no store."""
+        return NO_DIRECTORY if self._path is None else self._warned
 
     async def fetch(self, blob: Name, source: Position) -> None:
         """Get a blob, and keep it until `release`, one for each call. Raises BlobError, and needs no `release` then;
@@ -206,9 +224,12 @@ class BlobKeeper:
             raise BlobError(waiting.reason)
 
     def _fetched(self, action: Fetched) -> None:
-        waiting = self._waiting.pop(action.blob, None)
+        self._end(action.blob, action.reason)
+
+    def _end(self, blob: Name, reason: str) -> None:
+        waiting = self._waiting.pop(blob, None)
         if waiting is not None:
-            waiting.reason = action.reason
+            waiting.reason = reason
             waiting.is_over.set()
 
     async def add(self, chunk: bytes) -> Name:
@@ -232,14 +253,16 @@ class BlobKeeper:
         name = name_of(chunk)
         try:
             store = self._opened()
-            return BlobError(NO_DIRECTORY) if store is None or not store.write(name, chunk) else name
+            return BlobError(self._why_closed) if store is None or not store.write(name, chunk) else name
         except OSError as error:
-            return BlobError(str(error))
+            return BlobError(reason_of(error))
 
     async def chunk(self, name: Name) -> bytes:
         """A chunk that is here. Raises BlobError."""
         found = await trio.to_thread.run_sync(self._read, Read(name), abandon_on_cancel=True)
-        if not isinstance(found, ReadEnded) or found.chunk is None:
+        if found.chunk is None:
+            if self._blobs is not None and name in self._blobs.cache:
+                self.feed(found)  # so that it is fetched when it is needed again
             raise BlobError("the chunk is not on this node")
         return found.chunk
 

@@ -13,13 +13,19 @@ from typing import Final, NamedTuple
 
 from subord.core.carriage.blobs.bounds import CHUNK_BYTES_MAX, CHUNKS_MAX, NAME_BYTES
 from subord.core.carriage.blobs.manifests import Manifest, ManifestError, Name, decode, name_of
-from subord.runtime.state.store import for_the_owner
+from subord.runtime.state.whole import for_the_owner, write_whole
 
 PART: Final = ".part"
+CANNOT_WRITE: Final = "the cache of blobs cannot be written"
 
 
 class BlobError(Exception):
     """A blob cannot be put, fetched or copied. The words say why."""
+
+
+def reason_of(error: OSError) -> str:
+    """Why a chunk is not kept. Without its path, because equal reasons of many nodes travel as one."""
+    return f"{CANNOT_WRITE}: {error.strerror or error}"
 
 
 class Put(NamedTuple):
@@ -58,16 +64,7 @@ class ChunkStore:
         return True
 
     def _keep(self, name: Name, chunk: bytes) -> None:
-        part = self._path(name).with_suffix(PART)
-        try:
-            with open(part, "wb", opener=for_the_owner) as file:
-                file.write(chunk)
-                file.flush()
-                os.fsync(file.fileno())
-            part.replace(self._path(name))
-        except OSError:
-            part.unlink(missing_ok=True)
-            raise
+        write_whole(self._path(name), chunk, PART)
 
     def read(self, name: Name) -> bytes | None:
         """A chunk; None: it is not there, or damaged."""

@@ -17,7 +17,7 @@ from subord.core.carriage.ledger.batching import fitting, has_room
 from subord.core.carriage.ledger.bodies import Key, Record
 from subord.core.carriage.ledger.interface import Oldest
 from subord.core.view import Incarnation
-from subord.runtime.state.store import for_the_owner
+from subord.runtime.state.whole import for_the_owner
 
 BUSY_S_MAX: Final = 5.0  # a thread of the node before, in the same process, may still write
 TABLE: Final = """

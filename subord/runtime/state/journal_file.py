@@ -8,7 +8,6 @@ ignored and replaced: the neighbours send what they have. Bounded: FILE_BYTES_MA
 from __future__ import annotations
 
 import logging
-import os
 import struct
 import threading
 from pathlib import Path
@@ -19,7 +18,7 @@ import trio
 
 from subord.core.carriage.exchange import digest_of
 from subord.core.members.journal import BYTES_MAX, EVENTS_MAX, ITEM_BYTES_MAX, Item, Journal
-from subord.runtime.state.store import for_the_owner
+from subord.runtime.state.whole import for_the_owner, write_whole
 
 logger = logging.getLogger("subord")
 
@@ -90,12 +89,7 @@ class JournalFile:
                     with open(path, "ab", opener=for_the_owner) as file:
                         file.write(content)
                     return True
-                fresh = path.with_suffix(".fresh")
-                with open(fresh, "wb", opener=for_the_owner) as file:
-                    file.write(self._head + content)
-                    file.flush()
-                    os.fsync(file.fileno())
-                fresh.replace(path)
+                write_whole(path, self._head + content, ".fresh")
         except OSError as error:
             if not self._warned:
                 self._warned = True

@@ -25,7 +25,7 @@ from subord.core.messages import Terms
 from subord.core.settings import Settings
 from subord.core.view import Position
 from subord.runtime.state.journal_file import JournalFile
-from subord.runtime.state.store import for_the_owner
+from subord.runtime.state.whole import write_whole
 
 logger = logging.getLogger("subord")
 
@@ -148,16 +148,11 @@ class Memory:
 
     def _write(self, path: Path, content: bytes, number: int) -> bool:
         """Blocks. `number`: of the state; threads may come here in another order."""
-        fresh = path.with_suffix(".new")
         try:
             with WRITING:
                 if number < self._written:
                     return True
-                with open(fresh, "wb", opener=for_the_owner) as file:
-                    file.write(content)
-                    file.flush()
-                    os.fsync(file.fileno())
-                fresh.replace(path)
+                write_whole(path, content)
                 _sync_directory(path.parent)
                 self._written = number
         except OSError as error:

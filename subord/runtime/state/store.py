@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 import os
-import stat
 import threading
 from pathlib import Path
 
@@ -20,6 +19,7 @@ from subord.core.events import Neighbourhood
 from subord.core.messages import Terms
 from subord.core.quantize import CLASS_MAX
 from subord.core.view import Incarnation, Position
+from subord.runtime.state.whole import write_whole
 
 logger = logging.getLogger("subord")
 
@@ -92,13 +92,8 @@ class Store:
 
     def _replace(self, path: Path, neighbourhood: Neighbourhood) -> None:
         saved = _Saved(FORMAT, self._terms, self._position, neighbourhood)
-        fresh = path.with_suffix(".new")
         try:
-            with open(fresh, "wb", opener=for_the_owner) as file:
-                file.write(msgspec.json.encode(saved))
-                file.flush()
-                os.fsync(file.fileno())
-            fresh.replace(path)
+            write_whole(path, msgspec.json.encode(saved))
         except OSError as error:
             self._warn(f"{path}: {error.strerror}")
             return
@@ -108,11 +103,3 @@ class Store:
         if not self._warned:
             logger.warning("cannot save the neighbourhood: %s; continuing without", reason)
             self._warned = True
-
-
-def for_the_owner(path: str, flags: int) -> int:
-    """An opener that sets mode 0600, also on an existing regular file."""
-    descriptor = os.open(path, flags, 0o600)
-    if stat.S_ISREG(os.fstat(descriptor).st_mode):
-        os.fchmod(descriptor, 0o600)
-    return descriptor

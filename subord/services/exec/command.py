@@ -6,12 +6,11 @@ import argparse
 
 from subord.client import exit_codes
 from subord.client.errors import CommandError
-from subord.client.options import TIMEOUT_S, add_names, add_socket, number
+from subord.client.options import TIMEOUT_S, add_names, add_socket
 from subord.client.orders.signing import add_key_option
-from subord.services.exec.words import NOTHING, add_targets, batch
+from subord.services.exec.words import NOTHING, add_targets, add_time, batch
 
 TIME_S = 3600.0
-TIME_S_MAX = 86_000
 EXIT_CODES = "exit codes: 0 if the command ended with 0 on every node, else 1; with -S the highest one of all nodes"
 
 
@@ -48,9 +47,7 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
 def _add_task(parser: argparse.ArgumentParser) -> None:
     found = parser.add_argument_group("the command")
     found.add_argument("-u", "--user", default="root", help="the user that it runs as (default: root)")
-    seconds = number("seconds", TIME_S_MAX)
-    text = f"end it on a node after this long (default: {TIME_S:g})"
-    found.add_argument("-t", "--timeout", dest="time_s", metavar="SECONDS", type=seconds, default=TIME_S, help=text)
+    add_time(found, "end it on a node", TIME_S)
     found.add_argument("--shell", action="store_true", help="COMMAND is one word, which /bin/sh -c runs")
     found.add_argument("--chdir", metavar="DIRECTORY", default="", help="where it runs (default: the user's home)")
     text = "set a variable of its environment; may be repeated"

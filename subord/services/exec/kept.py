@@ -50,7 +50,14 @@ class Sink:
                 data, self._left = data[written:], self._left - written
         except OSError:
             self._left = 0
+            self._drop()
         self.is_whole = not data
+
+    def _drop(self) -> None:
+        """What is not whole does not take the room of others on a full disk."""
+        if self._descriptor >= 0:
+            with suppress(OSError):
+                os.unlink(self._path)
 
     def close(self) -> None:
         if self._descriptor >= 0:

@@ -8,7 +8,10 @@ from __future__ import annotations
 import argparse
 from typing import Any, Final
 
+from subord.client.options import number
+
 NOTHING: Final = "nothing was run"
+TIME_S_MAX: Final = 86_000
 STATES: Final = ("live", "held", "stale", "down", "missing", "gone", "home", "guest", "root", "maintained")
 """As in client/node_sets/choice.py, whose import costs more time than a command line needs."""
 
@@ -33,12 +36,19 @@ def add_targets(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_time(options: argparse._ArgumentGroup, what: str, time_s: float) -> None:
+    """The time for each node. `what`: what happens then."""
+    seconds = number("seconds", TIME_S_MAX)
+    text = f"{what} after this long (default: {time_s:g})"
+    options.add_argument("-t", "--timeout", dest="time_s", metavar="SECONDS", type=seconds, default=time_s, help=text)
+
+
 def batch(text: str) -> int | float:
     """`10` or `10%`. Raises ArgumentTypeError."""
-    number = text.removesuffix("%")
-    value = int(number) if number.isascii() and number.isdigit() and len(number) <= 6 else 0
-    if value < 1 or (number != text and value > 100):
+    digits = text.removesuffix("%")
+    value = int(digits) if digits.isascii() and digits.isdigit() and len(digits) <= 6 else 0
+    if value < 1 or (digits != text and value > 100):
         raise argparse.ArgumentTypeError(
             f"must be a number of nodes such as 10, or a share such as 10%, not {text!r}"
         )
-    return value if number == text else value / 100
+    return value if digits == text else value / 100

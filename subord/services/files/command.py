@@ -5,12 +5,11 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from subord.client.options import TIMEOUT_S, add_asking, add_json, add_names, add_socket, number
+from subord.client.options import TIMEOUT_S, add_asking, add_json, add_names, add_socket
 from subord.client.orders.signing import add_key_option
-from subord.services.exec.words import add_targets
+from subord.services.exec.words import add_targets, add_time
 
 TIME_S = 600.0
-TIME_S_MAX = 86_000
 LOOK_S = 60.0
 if TYPE_CHECKING:
     _Actions = argparse._SubParsersAction[argparse.ArgumentParser]
@@ -156,9 +155,7 @@ def _add_files(parser: argparse.ArgumentParser, to: str, after: str) -> _Options
 
 
 def _add_time(found: _Options, time_s: float = TIME_S) -> None:
-    seconds = number("seconds", TIME_S_MAX)
-    text = f"give up on a node after this long (default: {time_s:g})"
-    found.add_argument("-t", "--timeout", dest="time_s", metavar="SECONDS", type=seconds, default=time_s, help=text)
+    add_time(found, "give up on a node", time_s)
 
 
 def _add_waiting(found: _Options) -> None:

@@ -8,6 +8,8 @@ All functions block.
 
 from __future__ import annotations
 
+import errno
+import os
 from collections.abc import Iterator
 from contextlib import suppress
 from math import inf
@@ -17,12 +19,15 @@ from subord.client.daemon import change, raw_change
 from subord.client.errors import CommandError
 from subord.core.carriage.blobs.blobs import NO_ROOM
 from subord.core.carriage.blobs.manifests import ManifestError, Name, decode, name_of
+from subord.runtime.blobs.store import reason_of
 from subord.services.files.outcome import CACHE_FULL, NO_CONTENT, FilesError
 from subord.services.files.staging import Pause
 
 ASK_S_MAX: Final = 15.0
 KEEP_S: Final = 60.0
 """For how long the daemon keeps the blob after each question."""
+_FULL: Final = (NO_ROOM, *(reason_of(OSError(each, os.strerror(each))) for each in (errno.ENOSPC, errno.EDQUOT)))
+"""What the daemon says of a cache without room."""
 
 
 class Content:
@@ -42,7 +47,7 @@ class Content:
             found = self._asked(f"/v1/blobs/fetch?{self._query}")
             if found["reason"]:
                 reason = str(found["reason"])
-                raise FilesError(CACHE_FULL if reason == NO_ROOM else NO_CONTENT, reason)
+                raise FilesError(CACHE_FULL if reason in _FULL else NO_CONTENT, reason)
             if found["here"]:
                 return True
             asks += 1

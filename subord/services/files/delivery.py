@@ -34,9 +34,8 @@ from subord.services.files.outcome import (
     FilesError,
     Pushed,
     refused,
-    word_for,
 )
-from subord.services.files.places import Target, remove, status_of
+from subord.services.files.places import Target, named, remove, status_of
 from subord.services.files.plan import OTHER, Conflict, Plan, differing, plan
 from subord.services.files.records import ACTIVATING, AFTER, STAGING, Adjusted, Record, Records
 from subord.services.files.staging import Owner, Pause
@@ -67,13 +66,10 @@ class Delivery:
         """What came of it."""
         try:
             manifest = stream.manifest()
-            with turn(self._pause), Target(manifest.to) as target:
+            with named(manifest.to), turn(self._pause), Target(manifest.to) as target:
                 return self._run(manifest, target, stream, is_trial=is_trial)
         except FilesError as error:
             return refused(error.how, error.detail)
-        except OSError as error:
-            name = error.filename if isinstance(error.filename, bytes) else b""
-            return refused(word_for(error), f"{shown(name)}: {error.strerror}" if name else str(error.strerror))
 
     def _run(self, manifest: Manifest, target: Target, stream: Stream, *, is_trial: bool) -> Pushed:
         owners = {each.path: staging.owner_of(each, self._own) for each in manifest.entries}
@@ -92,8 +88,7 @@ class Delivery:
             record = _in(record, ACTIVATING)
             self._records.write(self._tag, record)
         except BaseException:  # trio.Cancelled, too; raised again
-            _undo(record, target)
-            self._records.drop(self._tag)
+            _give_up(record, target, self._records, self._tag)
             raise
         detail = activate(record, target, self._records, self._tag)
         if detail:
@@ -138,8 +133,7 @@ def activate(record: Record, target: Target, records: Records, tag: bytes, *, is
         for folder in dict.fromkeys(each[0] for each in record.steps):
             os.fsync(target.folder(folder))
     except (OSError, FilesError) as error:
-        _undo(record, target)
-        records.drop(tag)
+        _give_up(record, target, records, tag)
         if not count:
             raise
         return f"{count} of {len(record.steps) + len(record.adjusted)}: {error}"[:DETAIL_CHARS_MAX]
@@ -147,13 +141,26 @@ def activate(record: Record, target: Target, records: Records, tag: bytes, *, is
 
 
 def after(record: Record, records: Records, tag: bytes, pause: Pause) -> str:
-    """Run the command that follows; "" or why it failed."""
+    """Run the command that follows; "" or why it failed. Raises what `pause` raises."""
     failed = ""
-    if record.after:
-        records.write(tag, _in(record, AFTER))
-        failed = commands.failure(record.after, dict(record.environment), pause)
-    records.drop(tag)
+    try:
+        if record.after:
+            _note_after(record, records, tag)
+            failed = commands.failure(record.after, dict(record.environment), pause)
+    except OSError as error:
+        failed = f"it has not run: {error}"
+    finally:
+        with suppress(OSError):
+            records.drop(tag)
     return failed
+
+
+def _note_after(record: Record, records: Records, tag: bytes) -> None:
+    """From here on no other process runs the command after a push. Raises OSError."""
+    try:
+        records.write(tag, _in(record, AFTER))
+    except OSError:  # no room for a record; to be without one needs none
+        records.drop(tag)
 
 
 def recover(directory: str) -> None:
@@ -162,9 +169,12 @@ def recover(directory: str) -> None:
     for tag, record in list(records.left()):
         try:
             said = _recovered(records, tag, record)
-        except (OSError, FilesError) as error:
+        except FilesError as error:
             said = f"is given up: {error}"
-            records.drop(tag)
+            with suppress(OSError):
+                records.drop(tag)
+        except OSError as error:
+            said = f"is left as it is: {error}"
         logger.warning("the push %s, which an earlier process had begun, %s", tag.hex(), said)
 
 
@@ -174,9 +184,7 @@ def _recovered(records: Records, tag: bytes, record: Record) -> str:
         return "was done, but perhaps the command after it"
     with Target(record.to) as target:
         if record.state == STAGING:
-            _undo(record, target)
-            records.drop(tag)
-            return "is undone"
+            return "is undone" if _give_up(record, target, records, tag) else "cannot be undone now"
         detail = activate(record, target, records, tag, is_resumed=True)
     if detail:
         return f"is done in part: {detail}"
@@ -194,11 +202,21 @@ def _limit(seconds: float) -> Pause:
     return pause
 
 
-def _undo(record: Record, target: Target) -> None:
-    """Remove what is staged, as far as it can be."""
+def _give_up(record: Record, target: Target, records: Records, tag: bytes) -> bool:
+    """Remove what is staged; False: not all can be, and the record stays, so that a later process removes it."""
+    is_removed = True
     for folder, staged, _ in record.steps:
-        with suppress(OSError, FilesError):
-            remove(staged, target.folder(folder))
+        try:
+            with suppress(FilesError):  # the directory is gone
+                remove(staged, target.folder(folder))
+        except OSError:
+            is_removed = False
+    with suppress(OSError):
+        if is_removed:
+            records.drop(tag)
+        else:
+            records.write(tag, _in(record, STAGING))
+    return is_removed
 
 
 def _in(record: Record, state: str) -> Record:

@@ -12,7 +12,8 @@ from __future__ import annotations
 import os
 import shutil
 import stat
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import Final, Self
 
 from subord.services.files.manifest import DIRECTORY, FILE, LINK, parent_of, shown
@@ -84,12 +85,30 @@ def kind_of(status: os.stat_result | None) -> str:
 
 def remove(name: bytes, folder: int) -> None:
     """Delete a file, a link, or a directory with all that is in it, if it is there. Raises OSError."""
+    if status_of(name, folder) is None:  # a read-only file system refuses to delete also what is not there
+        return
     try:
         os.unlink(name, dir_fd=folder)
     except FileNotFoundError:
         return
     except IsADirectoryError:
         shutil.rmtree(name, dir_fd=folder)
+
+
+@contextmanager
+def named(place: bytes) -> Iterator[None]:
+    """Errors of the system become words of outcome.py, with the place as detail, unless the error has a path of its
+    own. Staged names are no paths: each node has others, and outcomes that differ do not travel as one."""
+    try:
+        yield
+    except OSError as error:
+        raise FilesError(word_for(error), detail_of(error, place)) from None
+
+
+def detail_of(error: OSError, place: bytes) -> str:
+    """`/srv: No space left on device`."""
+    where = error.filename if isinstance(error.filename, str) else shown(place)
+    return f"{where}: {error.strerror or error}"
 
 
 def sync(folder: int) -> None:

@@ -67,9 +67,10 @@ class Records:
         write_whole(self._path(tag), _encode(record))
 
     def drop(self, tag: bytes) -> None:
-        """It is over."""
+        """It is over, also after a power failure."""
         with suppress(FileNotFoundError):
             os.unlink(self._path(tag))
+            _sync(self._directory)
 
     def left(self) -> Iterator[tuple[bytes, Record]]:
         """Those of earlier processes. One that cannot be read is logged and left."""
@@ -82,7 +83,8 @@ class Records:
             if os.path.isdir(path):  # of sets
                 continue
             if name.endswith(_PART):
-                os.unlink(path)
+                with suppress(OSError):
+                    os.unlink(path)
                 continue
             try:
                 with open(path, "rb") as file:
@@ -97,14 +99,29 @@ class Records:
 
 
 def write_whole(path: str, data: bytes) -> None:
-    """Write a file that is on the disk when this returns, whole or not at all. Raises OSError."""
-    descriptor = os.open(path + _PART, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    """Write a file that is on the disk when this returns, whole or not at all. Raises OSError, which names the
+    directory."""
+    folder = os.path.dirname(path)
+    try:
+        _write_part(path + _PART, data)
+        os.replace(path + _PART, path)
+        _sync(folder)
+    except OSError as error:
+        with suppress(OSError):
+            os.unlink(path + _PART)
+        raise OSError(error.errno, error.strerror, folder) from None
+
+
+def _write_part(path: str, data: bytes) -> None:
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     with open(descriptor, "wb") as file:
         file.write(data)
         file.flush()
         os.fsync(descriptor)
-    os.replace(path + _PART, path)
-    directory = os.open(os.path.dirname(path), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+
+
+def _sync(folder: str) -> None:
+    directory = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(directory)
     finally:

@@ -26,6 +26,7 @@ from subord.services.exec.account import Account, environment
 from subord.services.exec.task import Run
 from subord.services.files.content import ASK_S_MAX, Content
 from subord.services.files.outcome import FAILED, NO_CONTENT, FilesError, word_for
+from subord.services.files.places import detail_of
 from subord.services.files.plan import tag_at
 from subord.services.files.sets import accepting, answering, words
 from subord.services.files.sets.keeping import Keeping
@@ -101,8 +102,8 @@ def _followed(work: _Work) -> Followed:
     except FilesError as error:
         return _failed(sets, name, Failure(mark_of(document.order), document.version, error.how, error.detail))
     except OSError as error:
-        failure = Failure(mark_of(document.order), document.version, word_for(error), str(error))
-        return _failed(sets, name, failure)
+        detail = detail_of(error, work.said.folder)
+        return _failed(sets, name, Failure(mark_of(document.order), document.version, word_for(error), detail))
     except _OvertakenError:
         return Followed(words.STAGED)
 

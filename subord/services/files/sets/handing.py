@@ -125,16 +125,18 @@ class Handing:
             del self._held[name]
 
     async def _keep(self, name: str, blob: Blob, source: Position, scope: trio.CancelScope) -> None:
-        is_kept = True
+        pause, is_kept = Backoff(RETRY_S), False
         try:
             with scope:
-                try:
-                    await self._node.blobs.fetch(blob, source)
-                except BlobError as error:
-                    is_kept = False
-                    logger.warning("a version of the set %s is not kept in the cache of blobs: %s", name, error)
-                else:
-                    await trio.sleep_forever()
+                while not is_kept:
+                    is_kept = True  # also while it comes
+                    try:
+                        await self._node.blobs.fetch(blob, source)
+                    except BlobError as error:
+                        is_kept = False
+                        logger.warning("a version of the set %s is not kept in the cache of blobs: %s", name, error)
+                        await trio.sleep(pause.step(RETRY_S_MAX))
+                await trio.sleep_forever()
         finally:
             if is_kept:
                 self._node.blobs.release(blob)

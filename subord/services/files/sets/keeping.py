@@ -24,7 +24,7 @@ from subord.services.files import commands, staging
 from subord.services.files.delivery import turn
 from subord.services.files.manifest import DIRECTORY, LINK, Manifest
 from subord.services.files.outcome import CHECK_FAILED, MALFORMED, NOT_A_DIRECTORY, SPECIAL, SYMLINK, FilesError
-from subord.services.files.places import Target, kind_of, remove, status_of
+from subord.services.files.places import Target, kind_of, named, remove, status_of
 from subord.services.files.plan import NOTHING, OTHER, Plan, plan, staged_name
 from subord.services.files.sets.comparing import differences
 from subord.services.files.sets.exchange import exchange, rename_new
@@ -87,7 +87,7 @@ class Keeping:
             raise FilesError(MALFORMED, "the content is for another directory")
         if any(not each.path.startswith(first.path + b"/") for each in manifest.entries[1:]):
             raise FilesError(MALFORMED, "the content has files beside the directory")
-        with turn(self._pause), Target(said.folder) as target:
+        with named(said.folder), turn(self._pause), Target(said.folder) as target:
             if self._is_there(record, manifest, target):
                 self._sets.put_next(self._name, manifest)
                 self._sets.take_next(self._name)
@@ -178,6 +178,8 @@ class Keeping:
             failed = commands.failure(manifest.after, {**self._environment, **places}, self._limited())
         except FilesError as error:
             failed = error.detail
+        except OSError as error:
+            failed = f"it has not run: {error}"
         after = AFTER_FAILED if failed else ""
         placed = msgspec.structs.replace(placed, after=after, detail=failed[:DETAIL_CHARS_MAX])
         return self._put(record, phase=RESTING, placed=placed)
