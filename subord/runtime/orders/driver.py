@@ -64,6 +64,7 @@ from subord.runtime.counters import Counters
 from subord.runtime.frames import Frames, Sender, Stream
 from subord.runtime.orders.agent import Agent
 from subord.runtime.orders.call import Call
+from subord.runtime.orders.counting import count_dropped
 from subord.runtime.orders.link import OrderLink, is_credit, is_of_orders
 from subord.runtime.orders.waiting import Waiting
 
@@ -147,8 +148,7 @@ class OrderDriver:
         for action in self.engine.handle(event, trio.current_time()):
             self._carry_out(action)
         self._wake_by(self.engine.deadline)
-        if self.engine.dropped or any(part.dropped for part in self._parts):
-            self._count_dropped()
+        count_dropped(self.engine, self._parts, self._counters)
         self._counters.reports_sent, self._counters.reports_received = self.reports.sent, self.reports.received
 
     def _wake_by(self, deadline: float) -> None:
@@ -156,14 +156,6 @@ class OrderDriver:
         if deadline >= self._timer.deadline:
             return
         self._timer.deadline = deadline
-
-    def _count_dropped(self) -> None:
-        for word, times in self.engine.dropped.items():
-            self._counters.dropped[f"order_{word.replace(' ', '_')}"] += times
-        self.engine.dropped.clear()
-        for word, times in self.engine.parts.dropped.items():
-            self._counters.dropped[word.replace(" ", "_")] += times
-        self.engine.parts.forget_dropped()
 
     def sizes(self) -> dict[str, int]:
         """Entries by table."""

@@ -17,7 +17,7 @@ from typing import Final
 from subord.core.carriage.blobs.bounds import CHUNK_BYTES_MAX
 from subord.core.carriage.blobs.manifests import ManifestError, Name, decode, name_of
 from subord.runtime.blobs.parts import PART_CHUNKS_MAX, split
-from subord.services.files.control import Answer, post
+from subord.services.control import Answer, ControlError, post
 from subord.services.files.outcome import CACHE_FULL, NO_CONTENT, FilesError
 from subord.services.files.staging import Pause
 
@@ -79,7 +79,7 @@ class Content:
                 return split(answer.body)
             except ValueError:
                 raise FilesError(NO_CONTENT, "the answer of the daemon is malformed") from None
-        reason = str(answer.document().get("reason", ""))
+        reason = _reason(answer)
         if reason:
             from subord.core.carriage.blobs.blobs import NO_ROOM  # it imports the engine
 
@@ -91,10 +91,26 @@ class Content:
         next push gets it from another node. Raises FilesError."""
         if name_of(data) == name:
             return data
-        data = bytes(post(self._socket, f"/v1/blobs/read?name={name.hex()}", ASK_S_MAX, ANSWER_BYTES_MAX).body)
+        data = bytes(_asked(self._socket, f"/v1/blobs/read?name={name.hex()}").body)
         if name_of(data) != name:
             raise FilesError(NO_CONTENT, "the daemon gives other bytes than the name says")
         return data
 
     def _post(self, word: str, more: str = "") -> Answer:
-        return post(self._socket, f"/v1/blobs/{word}?{self._query}{more}", ASK_S_MAX, ANSWER_BYTES_MAX)
+        return _asked(self._socket, f"/v1/blobs/{word}?{self._query}{more}")
+
+
+def _asked(socket: str, target: str) -> Answer:
+    """Raises FilesError."""
+    try:
+        return post(socket, target, ASK_S_MAX, ANSWER_BYTES_MAX)
+    except ControlError as error:
+        raise FilesError(NO_CONTENT, str(error)) from None
+
+
+def _reason(answer: Answer) -> str:
+    """Raises FilesError."""
+    try:
+        return str(answer.document().get("reason", ""))
+    except ControlError as error:
+        raise FilesError(NO_CONTENT, str(error)) from None

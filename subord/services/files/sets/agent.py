@@ -20,10 +20,10 @@ import trio
 from subord.core.carriage.engine.causes import sentence
 from subord.core.carriage.published import Published, mark_of, read
 from subord.services.acting import Context, Handed
+from subord.services.control import ControlError, post
 from subord.services.exec.account import Account, environment
 from subord.services.exec.task import Run
 from subord.services.files.content import ANSWER_BYTES_MAX, ASK_S_MAX, Content
-from subord.services.files.control import post
 from subord.services.files.outcome import FAILED, NO_CONTENT, FilesError, word_for
 from subord.services.files.plan import tag_at
 from subord.services.files.sets import accepting, answering, words
@@ -238,6 +238,6 @@ async def collected(context: Context, *, takes_previous: bool) -> Collected:
 def _pruned(socket: str) -> tuple[int, int]:
     try:
         found = post(socket, "/v1/blobs/prune", ASK_S_MAX, ANSWER_BYTES_MAX).document()
-    except FilesError as error:
-        raise FilesError(FAILED, error.detail) from None
+    except ControlError as error:
+        raise FilesError(FAILED, str(error)) from None
     return int(found["chunks"]), int(found["bytes"])

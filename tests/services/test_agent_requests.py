@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 from loops import over
 
-from subord.services.files.control import HEAD_BYTES_MAX, post
-from subord.services.files.outcome import FilesError
+from subord.services.control import HEAD_BYTES_MAX, ControlError, post
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/octet-stream\r\nContent-Length: %d\r\n\r\n"
 BYTES_MAX = 1 << 20
@@ -73,10 +72,9 @@ def test_what_is_no_answer(data: bytes, said: str, tmp_path_factory: pytest.Temp
     top = tmp_path_factory.mktemp("node")
     with (
         answering(top / "socket", lambda connection: connection.sendall(data)) as path,
-        pytest.raises(FilesError, match=said) as raised,
+        pytest.raises(ControlError, match=said),
     ):
         post(path, "/v1/x", 5.0, BYTES_MAX)
-    assert raised.value.how == "no content"
 
 
 def test_a_daemon_that_does_not_answer_in_time(tmp_path: Path) -> None:
@@ -86,11 +84,11 @@ def test_a_daemon_that_does_not_answer_in_time(tmp_path: Path) -> None:
         is_over.wait(5.0)
 
     with answering(tmp_path / "socket", wait) as path:
-        with pytest.raises(FilesError, match=r"within 0\.05 s"):
+        with pytest.raises(ControlError, match=r"within 0\.05 s"):
             post(path, "/v1/x", 0.05, BYTES_MAX)
         is_over.set()
 
 
 def test_no_daemon(tmp_path: Path) -> None:
-    with pytest.raises(FilesError, match="No such file"):
+    with pytest.raises(ControlError, match="No such file"):
         post(str(tmp_path / "socket"), "/v1/x", 1.0, BYTES_MAX)

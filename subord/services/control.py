@@ -1,4 +1,4 @@
-"""One request of the agent to the daemon of its node, over the control socket.
+"""One request of an agent to the daemon of its node, over the control socket.
 
 Inputs are the path of the socket and a target such as `/v1/blobs/take?blob=B`; output is the answer. The agent asks
 for each push, and on many nodes at once, so this is as much of HTTP as the daemon speaks (api/http/server.py): one
@@ -15,12 +15,14 @@ import socket
 import time
 from typing import Any, Final, NamedTuple
 
-from subord.services.files.outcome import NO_CONTENT, FilesError
-
 HEAD_BYTES_MAX: Final = 8_192
 READ_BYTES: Final = 65_536
 _END: Final = b"\r\n\r\n"
 _OK: Final = 200
+
+
+class ControlError(Exception):
+    """Why there is no answer, in one clause."""
 
 
 class Answer(NamedTuple):
@@ -30,30 +32,30 @@ class Answer(NamedTuple):
     body: bytearray
 
     def document(self) -> dict[str, Any]:
-        """Raises FilesError."""
+        """Raises ControlError."""
         try:
             found = json.loads(self.body) if self.is_json else None
         except ValueError:
             found = None
         if not isinstance(found, dict):
-            raise FilesError(NO_CONTENT, "the answer of the daemon is malformed")
+            raise ControlError("the answer of the daemon is malformed")
         return found
 
 
 def post(path: str, target: str, seconds: float, bytes_max: int) -> Answer:
-    """Raises FilesError: there is no answer in time, it is malformed, or it says why there is none."""
+    """Raises ControlError: there is no answer in time, it is malformed, or it says why there is none."""
     try:
         with socket.socket(socket.AF_UNIX) as connection:
             status, answer = _exchanged(connection, path, target, time.monotonic() + seconds, bytes_max)
     except TimeoutError:
-        raise FilesError(NO_CONTENT, f"the daemon at {path} does not answer within {seconds:g} s") from None
+        raise ControlError(f"the daemon at {path} does not answer within {seconds:g} s") from None
     except OSError as error:
-        raise FilesError(NO_CONTENT, f"the daemon at {path} does not answer: {error.strerror}") from None
+        raise ControlError(f"the daemon at {path} does not answer: {error.strerror}") from None
     except ValueError:
-        raise FilesError(NO_CONTENT, "the answer of the daemon is malformed") from None
+        raise ControlError("the answer of the daemon is malformed") from None
     if status != _OK:
         said = str(answer.document().get("error", status)) if answer.is_json else str(status)
-        raise FilesError(NO_CONTENT, said)
+        raise ControlError(said)
     return answer
 
 
