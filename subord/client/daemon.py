@@ -100,14 +100,6 @@ def change(path: str, target: str, timeout_s: float = 2 * TIMEOUT_S, *, body: by
     return _document(path, target, *_exchange(path, "POST", target, timeout_s, body=body))
 
 
-def raw_change(path: str, target: str, timeout_s: float = 2 * TIMEOUT_S, *, body: bytes | None = None) -> bytes:
-    """As `change`, for an answer that is no JSON."""
-    status, found = _exchange(path, "POST", target, timeout_s, body=body)
-    if status != 200:
-        _document(path, target, status, found)
-    return found
-
-
 def _document(path: str, target: str, status: int, body: bytes) -> Document:
     try:
         document = json.loads(body)

@@ -18,7 +18,11 @@ Stream = trio.SocketStream | trio.SSLStream[trio.SocketStream]
 
 def frame(data: bytes) -> bytes:
     """`data` with its length in front."""
-    return len(data).to_bytes(LENGTH_BYTES, "big") + data
+    return b"".join(_framed(data))
+
+
+def _framed(data: bytes) -> tuple[bytes, bytes]:
+    return len(data).to_bytes(LENGTH_BYTES, "big"), data
 
 
 class Sender:
@@ -33,10 +37,20 @@ class Sender:
         """Send frames within SEND_S_MAX, else close the stream: a partial frame cannot be resumed."""
         with suppress(trio.BrokenResourceError, trio.ClosedResourceError):
             with trio.move_on_after(SEND_S_MAX):
-                async with self._lock:
-                    await self.stream.send_all(b"".join(map(frame, frames)))
+                await self._acquire()
+                try:
+                    await self.stream.send_all(b"".join(piece for each in frames for piece in _framed(each)))
+                finally:
+                    self._lock.release()
                 return
         await trio.aclose_forcefully(self.stream)
+
+    async def _acquire(self) -> None:
+        """The lock; without a turn of the event loop if it is free."""
+        try:
+            self._lock.acquire_nowait()
+        except trio.WouldBlock:
+            await self._lock.acquire()
 
 
 class Frames:
@@ -62,7 +76,8 @@ class Frames:
         if self._length() > bytes_max:
             return None
         end = LENGTH_BYTES + self._length()
-        found = bytes(buffer[LENGTH_BYTES:end])
+        with memoryview(buffer) as whole:
+            found = bytes(whole[LENGTH_BYTES:end])
         del buffer[:end]
         return found
 

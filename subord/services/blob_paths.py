@@ -1,8 +1,8 @@
 """Blobs at the control socket: every client may give chunks, and only root and the daemon's own user may take them.
 
 A command gives the chunks of a bundle, then the list of them, and gets the name of the blob; it is held for the time
-that the command says. The agent has a blob fetched, and reads it chunk by chunk. Input: names in hexadecimal; bodies
-are the bytes. Invariant: what is given may give way to other blobs until the list has come.
+that the command says. The agent has a blob fetched, and takes it by parts. Input: names in hexadecimal; bodies are
+the bytes. Invariant: what is given may give way to other blobs until the list has come.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from subord.api.models.blobs import BlobDocument, ChunkDocument, FetchedDocument
 from subord.api.node_api import NodeApi
 from subord.core.carriage.blobs.bounds import NAME_BYTES
 from subord.core.carriage.engine.ranges import POSITION_MAX
+from subord.runtime.blobs.parts import joined
 from subord.runtime.blobs.store import BlobError
 
 WAIT_S_MAX: Final = 5.0
@@ -36,6 +37,7 @@ def blob_changes(node: NodeApi) -> App:
     """For the agent."""
     return {
         "/v1/blobs/fetch": _reading(partial(_fetch, node)),  # ?blob=B&source=POSITION&holder=WORD&keep=SECONDS
+        "/v1/blobs/take": _reading(partial(_take, node)),  # as fetch, &first=NUMBER
         "/v1/blobs/read": _reading(partial(_read, node)),  # ?name=N
         "/v1/blobs/prune": partial(_prune, node),
         "/v1/blobs/release": _reading(partial(_release, node)),  # ?blob=B&holder=WORD
@@ -71,6 +73,26 @@ def _reading(run: Callable[[Query], Awaitable[Response]]) -> Handler:
 
 
 async def _fetch(node: NodeApi, query: Query) -> Response:
+    return document(await _fetched(node, query))
+
+
+async def _take(node: NodeApi, query: Query) -> Response:
+    """The chunks from a number on; a document as of fetch while the blob is not here. They are not checked: who takes
+    them trusts no daemon, and asks `read` for one that is damaged."""
+    blob, first = _name(query, "blob"), int(query.get("first", "0")[:16])
+    if first < 0:
+        raise ValueError("no number")
+    found = await _fetched(node, query)
+    if not found.here:
+        return document(found)
+    try:
+        return Response(joined(await node.held_blobs.part(blob, first)), content_type=BYTES)
+    except BlobError as error:
+        return failure(404, f"{error}: nothing was read")
+
+
+async def _fetched(node: NodeApi, query: Query) -> FetchedDocument:
+    """Raises ValueError."""
     blob, source = _name(query, "blob"), int(query.get("source", "")[:16])
     if not 1 <= source <= POSITION_MAX:
         raise ValueError("no position")
@@ -81,7 +103,7 @@ async def _fetch(node: NodeApi, query: Query) -> Response:
             is_here = True
         except BlobError as error:
             reason = str(error)
-    return document(FetchedDocument(here=is_here, reason=reason))
+    return FetchedDocument(here=is_here, reason=reason)
 
 
 async def _read(node: NodeApi, query: Query) -> Response:

@@ -17,6 +17,7 @@ from subord.api.http.server import Call
 from subord.core.carriage.blobs.bounds import CHUNK_BYTES_MAX as CHUNK
 from subord.core.carriage.blobs.manifests import Manifest, name_of
 from subord.runtime.blobs.holds import HOLDS_MAX, BlobHolds
+from subord.runtime.blobs.parts import joined, split
 from subord.runtime.blobs.store import BlobError
 from subord.services.blob_paths import blob_changes, blob_handlers
 from tests.runtime.test_blob_keeper import CONTENT, Host, two
@@ -130,6 +131,10 @@ async def test_the_paths(tmp_path: Path) -> None:
         assert chunk.body == CHUNKS[0]  # type: ignore[union-attr]
         lacking = await changes["/v1/blobs/read"]({"name": "00" * 32})
         assert lacking.status == 404  # type: ignore[union-attr]
+        taken = await changes["/v1/blobs/take"](use)
+        assert split(bytearray(taken.body)) == [LISTING, *CHUNKS]  # type: ignore[union-attr]
+        taken = await changes["/v1/blobs/take"]({**use, "first": "3"})
+        assert split(bytearray(taken.body)) == CHUNKS[3:]  # type: ignore[union-attr]
         await changes["/v1/blobs/release"](use)
         await until(lambda: not other._holds, "it is released")
         for wrong in (
@@ -139,5 +144,38 @@ async def test_the_paths(tmp_path: Path) -> None:
             {**use, "source": "0"},
             {**use, "source": ""},
         ):
-            refused = await changes["/v1/blobs/fetch"](wrong)
-            assert refused.status == 400  # type: ignore[union-attr]
+            for word in ("fetch", "take"):
+                refused = await changes[f"/v1/blobs/{word}"](wrong)
+                assert refused.status == 400  # type: ignore[union-attr]
+        refused = await changes["/v1/blobs/take"]({**use, "first": "-1"})
+        assert refused.status == 400  # type: ignore[union-attr]
+
+
+async def test_a_damaged_chunk_is_fetched_anew_after_it_was_read(tmp_path: Path) -> None:
+    async with holding(tmp_path) as (one, other, _):
+        await given(one)
+        await other.fetch(BLOB, one.position, "agent", 60.0)
+        damaged = tmp_path / "other" / "blobs" / name_of(CHUNKS[1]).hex()
+        damaged.write_bytes(CHUNKS[1][:-1])
+        assert await other.part(BLOB, 1) == [CHUNKS[1][:-1], *CHUNKS[2:]]
+        with pytest.raises(BlobError, match="not on this node"):
+            await other.chunk(name_of(CHUNKS[1]))
+        other.release(BLOB, "agent")
+        await until(lambda: not other._holds, "it is released")
+        await other.fetch(BLOB, one.position, "agent", 60.0)
+        assert await other.part(BLOB, 1) == CHUNKS[1:]
+
+
+async def test_a_part_of_what_is_not_here(tmp_path: Path) -> None:
+    async with holding(tmp_path) as (_, other, _):
+        assert await other.part(BLOB, 0) == [b""]
+        assert await other.part(BLOB, 1) == []
+
+
+def test_parts() -> None:
+    chunks = [b"", b"abc", bytes(300)]
+    assert split(bytearray(joined(chunks))) == chunks
+    assert split(bytearray()) == []
+    for size in (1, 4, 6, 10):
+        with pytest.raises(ValueError, match="early"):
+            split(bytearray(joined([b"abcdefg"])[:size]))

@@ -43,9 +43,16 @@ class Blobs:
         parts = [data[at : at + CHUNK_BYTES_MAX] for at in range(0, len(data), CHUNK_BYTES_MAX)]
         listing = Chunks(len(data), tuple(map(name_of, parts))).encode()
         self.blob = name_of(listing)
-        self.chunks = {name_of(each): change(each) for each in (*parts, listing)}
+        self.names = tuple(map(name_of, parts))
+        self.chunks = {name_of(each): each for each in (*parts, listing)}
+        self.change = change
+        """Of what is taken."""
+        self.changes_checked = True
+        """Also of what is asked for once more."""
         self.reasons: list[str] = []
         self.released: list[str] = []
+        self.checked: list[bytes] = []
+        self.part_chunks = 4
         self.waits = 0
 
     async def fetch(self, blob: bytes, source: int, holder: str, keep_s: float) -> None:
@@ -57,10 +64,16 @@ class Blobs:
             self.waits -= 1
             await trio.sleep_forever()
 
+    async def part(self, blob: bytes, first: int) -> list[bytes]:
+        names = [blob, *self.names]
+        end = 1 + first + self.part_chunks
+        return [self.change(self.chunks.get(name, b"")) for name in names[first + bool(first) : end]]
+
     async def chunk(self, name: bytes) -> bytes:
+        self.checked.append(name)
         if name not in self.chunks:
             raise BlobError("the chunk is not on this node")
-        return self.chunks[name]
+        return self.change(self.chunks[name]) if self.changes_checked else self.chunks[name]
 
     def release(self, blob: bytes, holder: str) -> None:
         assert blob == self.blob
@@ -92,6 +105,28 @@ def test_the_content_comes_from_the_daemon(tmp_path: Path) -> None:
     assert (tmp_path / "a").stat().st_mode & 0o777 == 0o640
     assert pushed(tmp_path, blobs) == Pushed("unchanged", unchanged=1)
     assert blobs.released == [TAG.hex()] * 3
+
+
+def test_the_content_comes_in_parts(tmp_path: Path) -> None:
+    blobs = Blobs(tmp_path)
+    blobs.part_chunks = 1
+    assert pushed(tmp_path, blobs) == Pushed("changed", 1)
+    assert (tmp_path / "a").read_bytes() == CONTENT
+    assert blobs.checked == []
+
+
+def test_a_damaged_chunk_is_asked_for_once_more(tmp_path: Path) -> None:
+    blobs = Blobs(tmp_path, lambda chunk: chunk[:-1])
+    blobs.changes_checked = False
+    assert pushed(tmp_path, blobs) == Pushed("changed", 1)
+    assert blobs.checked == [blobs.blob, *blobs.names]
+
+
+def test_a_daemon_that_gives_no_more_changes_nothing(tmp_path: Path) -> None:
+    blobs = Blobs(tmp_path)
+    blobs.part_chunks = 0
+    assert pushed(tmp_path, blobs) == Pushed("no content", detail="the daemon has it no more")
+    assert not (tmp_path / "a").exists()
 
 
 def test_it_waits_for_content_that_is_on_its_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

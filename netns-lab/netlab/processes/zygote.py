@@ -89,7 +89,7 @@ class Zygote:
         if not options.execute:
             self._main = _load(options.daemon, options.services)
             if options.agents:
-                importlib.import_module("subord.agent.main")
+                _load_agent()
             self._warm_up(self._main)
         self._waker.setblocking(False)
         self._wakeup.setblocking(False)
@@ -315,6 +315,16 @@ def _load(daemon: str | None, services: str | None) -> Main:
         return main
     found: Main = runpy.run_path(daemon)["main"]
     return found
+
+
+def _load_agent() -> None:
+    """The agent, and what it imports with the first order of each service: 20 ms for `files`."""
+    importlib.import_module("subord.agent.main")
+    from subord import services
+    from subord.services.acting import act_of, has_effects
+
+    for name in filter(has_effects, services.NAMES):  # with those of `_register`
+        act_of(name)
 
 
 def _register(folder: Path) -> None:

@@ -82,6 +82,10 @@ class BlobHolds:
         """A chunk that is here. Raises BlobError."""
         return await self._keeper.chunk(name)
 
+    async def part(self, blob: Name, first: int) -> list[bytes]:
+        """The next chunks of a blob that is here, from a number on, unchecked. Raises BlobError."""
+        return await self._keeper.part(blob, first)
+
     def prune(self) -> tuple[int, int]:
         """Delete what nothing uses; the chunks and their bytes."""
         return self._keeper.prune()

@@ -258,13 +258,28 @@ class BlobKeeper:
             return BlobError(reason_of(error))
 
     async def chunk(self, name: Name) -> bytes:
-        """A chunk that is here. Raises BlobError."""
+        """A chunk that is here. One that is damaged is forgotten: the next fetch gets it anew. Raises BlobError."""
         found = await trio.to_thread.run_sync(self._read, Read(name), abandon_on_cancel=True)
         if found.chunk is None:
             if self._blobs is not None and name in self._blobs.cache:
                 self.feed(found)  # so that it is fetched when it is needed again
             raise BlobError("the chunk is not on this node")
         return found.chunk
+
+    async def part(self, blob: Name, first: int) -> list[bytes]:
+        """The chunks of a blob that is here, from a number on, as many as PART_CHUNKS_MAX, and before the first ones
+        its manifest. They are not checked. Raises BlobError."""
+        return await trio.to_thread.run_sync(self._part, blob, first, abandon_on_cancel=True)
+
+    def _part(self, blob: Name, first: int) -> list[bytes]:
+        """In a thread."""
+        try:
+            store = self._opened()
+            if store is None:
+                raise BlobError(NO_DIRECTORY)
+            return store.part(blob, first)
+        except OSError as error:
+            raise BlobError(str(error)) from None
 
     async def copy(self, blob: Name, path: Path) -> None:
         """Write a blob that is here as a file. Raises BlobError."""

@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 
 from subord.core.carriage.blobs.bounds import CHUNK_BYTES_MAX, CHUNKS_MAX, NAME_BYTES
 from subord.core.carriage.blobs.manifests import Manifest, ManifestError, Name, decode, name_of
+from subord.runtime.blobs.parts import PART_CHUNKS_MAX
 from subord.runtime.state.whole import for_the_owner, write_whole
 
 PART: Final = ".part"
@@ -68,12 +69,29 @@ class ChunkStore:
 
     def read(self, name: Name) -> bytes | None:
         """A chunk; None: it is not there, or damaged."""
+        chunk = self._unchecked(name)
+        return chunk if chunk is not None and name_of(chunk) == name else None
+
+    def _unchecked(self, name: Name) -> bytes | None:
         try:
-            with self._path(name).open("rb") as file:
-                chunk = file.read(CHUNK_BYTES_MAX + 1)
+            descriptor = os.open(self._path(name), os.O_RDONLY | os.O_CLOEXEC)
         except FileNotFoundError:
             return None
-        return chunk if name_of(chunk) == name else None
+        try:
+            return os.read(descriptor, CHUNK_BYTES_MAX + 1)
+        finally:
+            os.close(descriptor)
+
+    def part(self, blob: Name, first: int) -> list[bytes]:
+        """The chunks of a blob from a number on, as many as PART_CHUNKS_MAX; before the first ones its manifest. They
+        are not checked; one that is not there is empty. Raises BlobError and OSError."""
+        manifest = self._unchecked(blob) or b""
+        found = [] if first else [manifest]
+        try:
+            names = decode(manifest).chunks[first : first + PART_CHUNKS_MAX]
+        except ManifestError:
+            return found
+        return found + [self._unchecked(name) or b"" for name in names]
 
     def delete(self, name: Name) -> None:
         self._path(name).unlink(missing_ok=True)

@@ -64,6 +64,7 @@ from subord.runtime.counters import Counters
 from subord.runtime.frames import Frames, Sender, Stream
 from subord.runtime.orders.agent import Agent
 from subord.runtime.orders.call import Call
+from subord.runtime.orders.counting import count_dropped
 from subord.runtime.orders.link import OrderLink, is_credit, is_of_orders
 from subord.runtime.orders.waiting import Waiting
 
@@ -117,8 +118,8 @@ class OrderDriver:
         if membership is not None:
             self._tree = RosterTree(node, membership.register, membership.history.pending)
         self.reports = Reports(self._tree)
-        carried = [each.part_of(self._tree) for each in parts]
-        self.engine = Engine(self._tree, offered, parts=(self.reports, *carried), now=trio.current_time())
+        self._parts: tuple[Part, ...] = (self.reports, *(each.part_of(self._tree) for each in parts))
+        self.engine = Engine(self._tree, offered, parts=self._parts, now=trio.current_time())
         self._timer = trio.CancelScope(deadline=inf)
         self._links: dict[Link, OrderLink] = {}
         self._calls: dict[Link, Call] = {}
@@ -146,14 +147,15 @@ class OrderDriver:
         """Give an event to the engine, and carry out what it says."""
         for action in self.engine.handle(event, trio.current_time()):
             self._carry_out(action)
-        self._timer.deadline = self.engine.deadline
-        for word, times in self.engine.dropped.items():
-            self._counters.dropped[f"order_{word.replace(' ', '_')}"] += times
-        self.engine.dropped.clear()
-        for word, times in self.engine.parts.dropped.items():
-            self._counters.dropped[word.replace(" ", "_")] += times
-        self.engine.parts.forget_dropped()
+        self._wake_by(self.engine.deadline)
+        count_dropped(self.engine, self._parts, self._counters)
         self._counters.reports_sent, self._counters.reports_received = self.reports.sent, self.reports.received
+
+    def _wake_by(self, deadline: float) -> None:
+        """`run` sets a later one when the present one is over: nearly every event puts it off."""
+        if deadline >= self._timer.deadline:
+            return
+        self._timer.deadline = deadline
 
     def sizes(self) -> dict[str, int]:
         """Entries by table."""

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import trio
 
 from subord.runtime import late
+from subord.runtime.security.tls_records import Records
 from subord.sealing.keys import Keyring
 
 if TYPE_CHECKING:
@@ -222,6 +223,7 @@ def _no_password() -> str:
 
 def _context(side: int, certificates: Certificates) -> ssl.SSLContext:
     context = ssl.SSLContext(side)
+    context.sslobject_class = Records
     context.minimum_version = ssl.TLSVersion.TLSv1_3
     context.check_hostname = False  # the address is checked instead, on both sides
     context.verify_mode = ssl.CERT_REQUIRED

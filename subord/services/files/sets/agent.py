@@ -17,14 +17,13 @@ from typing import Any, Final, NamedTuple
 import msgspec
 import trio
 
-from subord.client.daemon import change
-from subord.client.errors import CommandError
 from subord.core.carriage.engine.causes import sentence
 from subord.core.carriage.published import Published, mark_of, read
 from subord.services.acting import Context, Handed
+from subord.services.control import ControlError, post
 from subord.services.exec.account import Account, environment
 from subord.services.exec.task import Run
-from subord.services.files.content import ASK_S_MAX, Content
+from subord.services.files.content import ANSWER_BYTES_MAX, ASK_S_MAX, Content
 from subord.services.files.outcome import FAILED, NO_CONTENT, FilesError, word_for
 from subord.services.files.places import detail_of
 from subord.services.files.plan import tag_at
@@ -239,7 +238,7 @@ async def collected(context: Context, *, takes_previous: bool) -> Collected:
 
 def _pruned(socket: str) -> tuple[int, int]:
     try:
-        found = change(socket, "/v1/blobs/prune", ASK_S_MAX)
-    except CommandError as error:
+        found = post(socket, "/v1/blobs/prune", ASK_S_MAX, ANSWER_BYTES_MAX).document()
+    except ControlError as error:
         raise FilesError(FAILED, str(error)) from None
     return int(found["chunks"]), int(found["bytes"])

@@ -1,0 +1,41 @@
+"""A TLS connection from which several records are read at once.
+
+OpenSSL returns one record of at most 16 KiB for each read, and each read of a trio.SSLStream is a turn of the event
+loop, which costs more than the decryption. Input is what has come from the network; output are the bytes of all whole
+records in it, as far as there is room. Invariant: an error that follows bytes is raised by the read after them.
+"""
+
+from __future__ import annotations
+
+import ssl
+from typing import Any
+
+
+class Records(ssl.SSLObject):
+    """Made by a context with `sslobject_class`."""
+
+    _error: ssl.SSLError | None = None
+
+    def read(self, len: int = 1024, buffer: Any = None) -> Any:  # noqa: A002 - as in the class above
+        """As the class above; into a `buffer` one record at most."""
+        if self._error is not None:
+            error, self._error = self._error, None
+            raise error
+        data = super().read(len, buffer)
+        return data if buffer is not None else self._joined(data, len)
+
+    def _joined(self, data: bytes, room: int) -> bytes:
+        """`data`, and what follows."""
+        parts = [data]
+        room -= len(data)
+        while data and room > 0:
+            try:
+                data = super().read(room)
+            except ssl.SSLWantReadError:
+                break
+            except ssl.SSLError as error:
+                self._error = error
+                break
+            parts.append(data)
+            room -= len(data)
+        return b"".join(parts)
