@@ -42,6 +42,55 @@ def test_each_node_sends_at_most_fanout_and_one_times_the_size(source: int) -> N
     assert all(not each.sizes["blob wants"] and not each.sizes["blob calls"] for each in net.blobs.values())
 
 
+@pytest.mark.parametrize("source", [1, 2, 9])
+def test_no_node_sends_more_while_edges_are_not_open_yet(source: int) -> None:
+    """Each node calls its leader, which has the chunks for all below."""
+    net = BlobNet(TREE, are_open=False)
+    name = everywhere(net, source)
+    net.run(60.0)
+    assert all(net.has(each, name, CONTENT) for each in TREE)
+    assert max(net.sent.values()) <= (FANOUT + 1) * sum(map(len, blob_of(CONTENT).values()))
+    assert all(not each.sizes["blob calls"] for each in net.blobs.values())
+
+
+def test_an_edge_that_opens_takes_the_place_of_the_call() -> None:
+    net = BlobNet({1: 0, 2: 1, 3: 2}, are_open=False)
+    name = everywhere(net, 1)
+    net.run(0.02)
+    net.open(2)
+    net.open(3)
+    net.run()
+    assert all(net.has(each, name, CONTENT) for each in (2, 3))
+    assert set(net.got.values()) == {1}
+    assert max(net.sent.values()) == sum(map(len, blob_of(CONTENT).values()))
+
+
+def test_a_leader_whose_edge_has_ended_is_not_called() -> None:
+    """It may be dead, and a call to a host that is away takes seconds."""
+    net = BlobNet({1: 0, 2: 1, 3: 2})
+    net.close(3)
+    net.run()
+    net.fetch(net.put(1, CONTENT), 1, 3)
+    net.run(0.1)
+    assert net.sent[1]
+    assert not net.sent[2]
+
+
+def test_a_source_that_cannot_be_called_at_first_is_called_by_the_root_alone() -> None:
+    """The root tries again; those below wait for it, and do not call the source, too."""
+    net = BlobNet(TREE)
+    name = net.put(9, CONTENT)
+    chunks = dict(net.disks[9])
+    net.close(9)
+    engine, blobs = net.engines.pop(9), net.blobs[9]  # no process takes the call
+    net.fetch(name, 9, *(each for each in net.engines if each != 9))
+    net.run(0.0015)
+    net.engines[9], net.blobs[9], net.disks[9] = engine, blobs, chunks
+    net.run(60.0)
+    assert all(net.has(each, name, CONTENT) for each in TREE if each != 9)
+    assert net.sent[9] <= sum(map(len, blob_of(CONTENT).values()))
+
+
 @pytest.mark.parametrize("size", [0, 1, CHUNK, CHUNK + 1])
 def test_sizes_at_the_edge(size: int) -> None:
     net = BlobNet({1: 0, 2: 1})

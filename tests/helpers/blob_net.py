@@ -36,9 +36,12 @@ def blob_of(content: bytes) -> dict[bytes, bytes]:
 
 
 class BlobNet:
-    """`leaders`: by subordinate; 0: none. `bytes_max`: of the cache, by node; others have much."""
+    """`leaders`: by subordinate; 0: none. `bytes_max`: of the cache, by node; others have much. `are_open`: the
+    edges, from the beginning."""
 
-    def __init__(self, leaders: dict[int, int], bytes_max: dict[int, int] | None = None) -> None:
+    def __init__(
+        self, leaders: dict[int, int], bytes_max: dict[int, int] | None = None, *, are_open: bool = True
+    ) -> None:
         self.stage = Stage(dict(leaders))
         self.now = 0.0
         self._bytes_max = bytes_max or {}
@@ -59,7 +62,7 @@ class BlobNet:
         self._tie = count()
         for each in leaders:
             self.start(each)
-        for each in leaders:
+        for each in leaders if are_open else ():
             self.open(each)
 
     # -- processes and links ------------------------------------------------------------------------------

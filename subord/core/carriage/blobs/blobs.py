@@ -70,6 +70,7 @@ class Blobs:
         """Chunks that are read from the disk, and for which links, from which offset."""
         self._used: dict[Name, _Used] = {}
         self._calls: dict[Position, LinkState] = {}
+        self._lost: Position | None = None  # whose edge has ended; a leader whose edge is still to open is called
         self._idle_since: dict[Position, float] = {}
         self._numbers = count(1)
 
@@ -103,10 +104,12 @@ class Blobs:
         if link.role is Role.LEADER:
             for each in self._wants.values():
                 if each.asked is None:
-                    each.tried.clear()
+                    each.begin_anew()
                     each.look_at = min(each.look_at, now)
 
     def closed(self, link: LinkState, now: float) -> None:
+        if link.role is Role.LEADER:
+            self._lost = link.peer
         if self._calls.get(link.peer) is link:
             del self._calls[link.peer]
             self._idle_since.pop(link.peer, None)
@@ -127,7 +130,7 @@ class Blobs:
             case Lacks():
                 wanted = self._asked_of(link, body.name)
                 if wanted is not None:
-                    self._ask_another(wanted, now)
+                    self._ask_another(wanted, now, has_failed=True)
             case Waits():
                 wanted = self._asked_of(link, body.name)
                 if wanted is not None:
@@ -159,7 +162,7 @@ class Blobs:
         name, wanted = want.name, self._wants.get(want.name)
         if want.source == self._tree.position and name not in self.cache:
             self._links.send(link, Lacks(name))  # to ask above would be a circle: those above ask the source
-        elif wanted is not None and wanted.is_paused:
+        elif wanted is not None and wanted.is_hopeless:
             self._links.send(link, Lacks(name))  # all were asked in vain
         elif wanted is not None:
             wanted.askers[link] = want.offset
@@ -261,8 +264,8 @@ class Blobs:
                 return None
             self._links.send(link, want)
             return link
-        if peer == self._tree.leader:
-            return None  # the edge opens soon, or another leader comes
+        if peer == self._lost and peer == self._tree.leader:
+            return None  # it may be dead: the edge opens again, or another leader comes
         link = self._links.open(Opened(("blob", next(self._numbers)), peer, Role.CALLED))
         if link is not None:
             self._calls[peer] = link
@@ -276,16 +279,17 @@ class Blobs:
         """Nothing has come for some time; or a pause is over."""
         wanted.look_at = inf
         if wanted.asked is None:
-            wanted.tried.clear()
+            wanted.begin_anew()
             self._ask_next(now)
         elif wanted.is_doubted:
-            self._ask_another(wanted, now)
+            self._ask_another(wanted, now, has_failed=True)
         else:
             wanted.is_doubted, wanted.look_at = True, now + bounds.SILENCE_S
             self._links.send(wanted.asked, Want(wanted.name, wanted.source, len(wanted.got)))
 
-    def _ask_another(self, wanted: Wanted, now: float) -> None:
+    def _ask_another(self, wanted: Wanted, now: float, *, has_failed: bool = False) -> None:
         self._end_asking(wanted, now)
+        wanted.has_failed |= has_failed
         wanted.look_at = inf
         wanted.got.clear()  # so a wrong chunk is of one node
         self._ask(wanted, now)
@@ -300,10 +304,9 @@ class Blobs:
         return any(each.asked is link for each in self._wants.values())
 
     def _give_up(self, wanted: Wanted, now: float) -> None:
-        """No node has given it: tell those that ask, and try again later if this node needs it."""
-        for link in wanted.askers:
+        """No node has given it: try again later, and tell those that ask if they should not wait."""
+        for link in wanted.given_up():
             self._links.send(link, Lacks(wanted.name))
-        wanted.askers.clear()
         wanted.pause_s = min(max(bounds.RETRY_S, 2 * wanted.pause_s), bounds.RETRY_S_MAX)
         wanted.look_at = now + wanted.pause_s
         self._drop_unwanted(wanted, now)

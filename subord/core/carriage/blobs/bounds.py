@@ -30,3 +30,5 @@ RETRY_S: Final = 1.0
 RETRY_S_MAX: Final = 60.0
 """Until a chunk that no node has given is asked for again, as long as this node needs it; each pause is twice the
 last."""
+ROUNDS_MAX: Final = 2
+"""In which no node could be called, until those that ask are told to look elsewhere."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 from math import inf
 
 from subord.core.carriage.blobs.bodies import Piece
+from subord.core.carriage.blobs.bounds import ROUNDS_MAX
 from subord.core.carriage.blobs.manifests import Name
 from subord.core.carriage.engine.links import LinkState
 from subord.core.carriage.engine.tree import Tree
@@ -34,11 +35,34 @@ class Wanted:
         """Whether the node that is asked was asked again, because it was silent."""
         self.look_at = inf
         self.pause_s = 0.0
+        self.has_failed = False
+        """Whether a node that was asked in this round lacks the chunk, or is silent; others could not be called."""
+        self._rounds = 0
+        """In which all nodes were asked in vain."""
+
+    def begin_anew(self) -> None:
+        """Ask all nodes again."""
+        self.tried.clear()
+        self.has_failed = False
+
+    def given_up(self) -> list[LinkState]:
+        """All nodes were asked in vain; the askers that should look elsewhere. They wait as long as nodes only could
+        not be called: on a busy machine all of them would call the source otherwise, and make it slower."""
+        self._rounds += 1
+        told = list(self.askers) if self._has_no_hope else []
+        if told:
+            self.askers.clear()
+        return told
 
     @property
-    def is_paused(self) -> bool:
+    def _has_no_hope(self) -> bool:
+        return self.has_failed or self._rounds > ROUNDS_MAX
+
+    @property
+    def is_hopeless(self) -> bool:
         """Whether all nodes were asked in vain, and it is not time to ask again."""
-        return self.asked is None and not self.is_checking and self.look_at < inf
+        is_paused = self.asked is None and not self.is_checking and self.look_at < inf
+        return is_paused and self._has_no_hope
 
     def next_peer(self, tree: Tree) -> Position | None:
         """The next node to ask; None: all were."""
