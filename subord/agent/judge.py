@@ -3,8 +3,8 @@
 Inputs are an order or a document, the operators file, the policy, and the list of revoked operators; output is a
 verdict with a cause of carriage/engine/causes.py. The daemon is not trusted: it can withhold an order, and change
 nothing of it.
-Invariant: what is accepted was signed for this cluster, this node, this service and this time, by an operator whom
-the policy of this node allows the service as the user of the order.
+Invariant: what is accepted was signed for this cluster, this node, this service and this time, by an operator that
+may use the service as the user of the order, by the policy of this node.
 """
 
 from __future__ import annotations

@@ -118,7 +118,7 @@ def _add_rollback(actions: _Actions) -> None:
 
 
 def _add_withdraw(actions: _Actions) -> None:
-    text = "Have the nodes look after the files of a set no more. The files stay where they are."
+    text = "Have the nodes keep the files of a set no more. The files stay where they are."
     parser = _add_action(actions, "withdraw", "end a set; its files stay", text)
     parser.add_argument("name", metavar="NAME", help="the set")
     add_key_option(parser)

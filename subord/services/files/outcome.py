@@ -34,7 +34,6 @@ READ_ONLY: Final = "read-only"
 NOT_PERMITTED: Final = "not permitted"
 NO_USER: Final = "no such user"
 NOT_ROOT: Final = "only as root"
-TIME_OVER: Final = "time over"
 FAILED: Final = "failed"
 OTHER_RELEASE: Final = "other release"
 
@@ -57,7 +56,6 @@ SENTENCES: Final = {
     NOT_PERMITTED: "the agent may not write there: see its unit in docs/files.md",
     NO_USER: "there is no such user or group",
     NOT_ROOT: "files are written as root only",
-    TIME_OVER: "the time was over",
     FAILED: "it failed",
     OTHER_RELEASE: "the agent does not understand the order: it runs another release",
 }
