@@ -503,3 +503,20 @@ def test_peers_stand_beside_subord_and_what_is_missing_is_named(given: Given) ->
     assert build_running.settings("exec") == "- *clush*: clush 1.9: sshd.\n"
     assert {line.name for line in build_running._lines("exec")} == {"subord", "clush"}
     assert "2026-11-25" in build_running.about("exec")
+
+
+def test_faults_of_orders_have_a_row_for_each_wait_also_of_a_scenario_that_failed(given: Given) -> None:
+    def answered(took_s: float, **missing: int) -> Run:
+        return {"step": {"do": "answered"}, "seen": {"orders": 2, "took_s_max": took_s, "missing": missing}}
+
+    order, kill = {"step": {"do": "order", "nodes": "1-2", "times": 16}}, {"step": {"do": "kill", "nodes": "5"}}
+    whole = [{"step": {"do": "start"}}, order, answered(0.5), order, kill, answered(1.0, down=2)]
+    failed = [*whole[:2], answered(0.7, silent=1), order, kill]
+    words = "step 3 (answered): 1 was answered after 9.00 s, at most 5 s are allowed"
+    failures = ((whole, None), (failed, words), (whole[:2], words))
+    scenarios = [{"scenario": "x", "steps": steps, "failure": failure} for steps, failure in failures]
+    given(order_faults={"machine": MACHINE, "scenarios": scenarios})
+    assert rows(build_order_faults.orders()) == [
+        ["order 1-2, 16 each", "2", "0 to 1 `silent`", "0.60 (0.50..0.70)", "2 of 3"],
+        ["order 1-2, 16 each, kill 5", "2", "2 `down`", "1.00", "1 of 2"],
+    ]

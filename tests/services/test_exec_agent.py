@@ -284,6 +284,19 @@ async def test_a_cancelled_order_ends_every_process(tmp_path: Path) -> None:
     assert session.members(pids[0]) == []
 
 
+async def test_an_order_that_is_cancelled_while_it_is_ended_leaves_no_process(tmp_path: Path) -> None:
+    """Its time is over, and its first process has ended; a child takes longer."""
+    child = f"trap '' TERM; touch {tmp_path}/ready; while :; do sleep 0.1; done"
+    script = f'echo $$ > {tmp_path}/pid; sh -c "{child}" & wait'
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(partial(sh, tmp_path, script, time_ms=400))
+        await until((tmp_path / "ready").exists, "it runs")
+        leader = int((tmp_path / "pid").read_text())
+        await until(lambda: leader not in session.members(leader), "the first process has ended")
+        nursery.cancel_scope.cancel()
+    assert session.members(leader) == []
+
+
 async def test_a_stopped_process_is_ended(tmp_path: Path) -> None:
     """It sees SIGTERM first."""
     ended = await sh(tmp_path, "trap 'echo told; exit' TERM; kill -STOP $$", time_ms=200)

@@ -111,7 +111,7 @@ async def _ended(process: trio.Process, task: Run, output: Output, waiting: trio
     """Serve the command until it ends; False: its time was over, or `waiting` was cancelled, and it was ended."""
     assert process.stdout is not None
     assert process.stderr is not None
-    is_over = False
+    is_over = is_stopped = False
     try:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(output.read, process.stdout, 0)
@@ -123,15 +123,21 @@ async def _ended(process: trio.Process, task: Run, output: Output, waiting: trio
                 await process.wait()
                 is_over = True
             if not is_over:
-                await session.end(process.pid)
-                await process.wait()
+                is_stopped = True
+                await _stopped(process)
             nursery.cancel_scope.deadline = trio.current_time() + DRAIN_S
     finally:
-        if process.returncode is None:
-            with trio.move_on_after(session.END_S_MAX, shield=True):
-                await session.end(process.pid)
-                await process.wait()
+        if not (is_over or is_stopped):
+            await _stopped(process)
     return is_over
+
+
+async def _stopped(process: trio.Process) -> None:
+    """End the session of a command, also when its order is cancelled meanwhile. The first process may end before the
+    others, so its end says nothing of them."""
+    with trio.move_on_after(session.END_S_MAX, shield=True):
+        await session.end(process.pid)
+        await process.wait()
 
 
 async def _feed(pipe: trio.abc.SendStream, data: bytes) -> None:

@@ -39,7 +39,9 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     )
     add_key_option(parser)
     add_names(parser)
-    parser.add_argument("--receipts", action="store_true", help="have each node sign its result; results are shown at the end")
+    parser.add_argument(
+        "--receipts", action="store_true", help="have each node sign its result; results are shown at the end"
+    )
     add_socket(parser)
     parser.set_defaults(timeout=TIMEOUT_S)
 
@@ -60,9 +62,7 @@ def _add_output(parser: argparse.ArgumentParser) -> None:
     found = parser.add_argument_group("output")
     found.add_argument("-b", "--gather", action="store_true", help="at the end, equal output of many nodes once")
     found.add_argument("-q", "--quiet", action="store_true", help="no line about nodes when all went well")
-    found.add_argument(
-        "-S", "--max-code", action="store_true", help="exit with the highest exit code of the nodes"
-    )
+    found.add_argument("-S", "--max-code", action="store_true", help="exit with the highest exit code of the nodes")
     found.add_argument("--json", action="store_true", help="print a JSON object for each node, and one for all")
 
 
@@ -73,7 +73,9 @@ def _add_actions(parser: argparse.ArgumentParser) -> None:
     )
     found.add_argument("--cancel", metavar="TAG", help="end the command of this order on the nodes (default: on all)")
     found.add_argument(
-        "--attach", metavar="TAG", help="show the results of a command that was given on this node, in another terminal; needs root"
+        "--attach",
+        metavar="TAG",
+        help="show the results of a command that was given on this node, in another terminal; needs root",
     )
     text = "print the whole output that NODE has kept of an earlier order"
     found.add_argument("--fetch", metavar=("TAG", "NODE"), nargs=2, help=text)
