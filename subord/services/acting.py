@@ -17,12 +17,15 @@ count, and again until what it returns, which the daemon's side of the service r
 from __future__ import annotations
 
 import importlib.util
+import logging
 import os
 from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
 from subord import services
 from subord.core.carriage.documents import Document
+
+logger = logging.getLogger("subord")
 
 
 class Handed(NamedTuple):
@@ -81,13 +84,19 @@ def follow_of(name: str) -> Follow | None:
 
 def recover_all(directory: str) -> None:
     """Have each service undo or finish what an earlier process of the agent has left: those that have a folder of
-    their name in `directory` that is not empty, and a function `recover`. It blocks."""
+    their name in `directory` that is not empty, and a function `recover`. One that fails is logged, and does not take
+    the others away. It blocks."""
     for name in services.NAMES:
         try:
-            is_left = bool(os.listdir(os.path.join(directory, name)))
-        except OSError:
-            is_left = False
-        if is_left and has_effects(name):
-            recover = getattr(importlib.import_module(f"subord.services.{name}.agent"), "recover", None)
-            if recover is not None:
-                recover(directory)
+            if os.listdir(os.path.join(directory, name)) and has_effects(name):
+                _recover(name, directory)
+        except FileNotFoundError:
+            continue
+        except Exception:
+            logger.exception("what an earlier process of the agent has left of the service %s stays as it is", name)
+
+
+def _recover(name: str, directory: str) -> None:
+    recover = getattr(importlib.import_module(f"subord.services.{name}.agent"), "recover", None)
+    if recover is not None:
+        recover(directory)

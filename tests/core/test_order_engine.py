@@ -15,6 +15,7 @@ from subord.core.carriage.engine.interface import (
     CallDirect,
     Closed,
     Finished,
+    HangUp,
     Issue,
     Note,
     Noted,
@@ -357,3 +358,48 @@ def test_a_node_that_has_lost_its_leader_asks_the_nodes_above_it() -> None:
     stage.leaders[4] = 0
     called = engine.handle(Closed("up"), 0.1)
     assert [each.peer for each in called if isinstance(each, CallDirect)] == [2]
+
+
+def test_a_leader_cannot_make_up_any_number_of_members() -> None:
+    engine = Engine(StageTree(Stage({1: 0, 2: 1, 3: 2}), 2), SERVICES)
+    engine.handle(Opened("up", 1, Role.LEADER, 9), 0.0)
+    (asked,) = bodies(engine.handle(Issue(order_of(TAG, "read", b"", None, 2), 20.0), 0.0))
+    nodes = Ranges(((1, 1 << 62),)).flat()
+    engine.handle(Arrived("up", encode(9, 1, Resolved(asked.number, nodes))), 0.1)
+    last = Told(asked.number, ((b"x", nodes),), is_last=True)
+    (ended,) = finished(engine.handle(Arrived("up", encode(9, 1, last)), 0.1))
+    assert engine.dropped["too many targets"] == 1
+    assert len(ended.answer.targets) <= bounds.TARGETS_MAX
+    assert ended.answer.groups == ()
+    assert not ended.answer.is_resolved
+
+
+def test_an_order_that_waited_for_a_place_and_has_no_node_to_ask_ends() -> None:
+    """All places are taken by orders for a node that acts long; 2 is down."""
+    stage = Stage({1: 0, 2: 1, 3: 1})
+    stage.act_s[3] = 50.0
+    stage.missing.add(2)
+    for _ in range(bounds.ACTIVE_MAX):
+        stage.issue(1, Ranges.of([3]), left_s=60.0)
+    stage.issue(1, Ranges.of([2]), left_s=60.0)
+    stage.run(bounds.SLOT_S + bounds.SETTLE_S + 1.0)
+    assert [dict(each.missing) for each in stage.answers] == [{"down": Ranges.of([2])}]
+
+
+def test_a_greeting_after_the_end_of_a_call_opens_nothing() -> None:
+    engine = engine_of()
+    engine.handle(Opened("call", 7, Role.CALLED, 9), 0.0)
+    assert engine.sizes["links"] == 0
+
+
+def test_a_peer_that_does_not_hold_a_question_any_more_has_one_stream() -> None:
+    """It is asked directly, and forgets each question at once."""
+    stage = Stage({1: 0, 2: 1, 3: 2})
+    engine = Engine(StageTree(stage, 1), SERVICES)
+    asked = engine.handle(Issue(order_of(TAG, "read", b"", Ranges.of([2]), 1), 20.0), 0.0)
+    for life in range(5):
+        (call,) = [each for each in asked if isinstance(each, CallDirect)]
+        engine.handle(Opened(call.link, 2, Role.CALLED, 9), 0.0)
+        asked = engine.handle(Arrived(call.link, encode(9, 1, Lost(decode(call.data).body.number))), 0.01 * life)
+        assert [each.link for each in asked if isinstance(each, HangUp)] == [call.link]
+        assert engine.sizes["direct"] == 1

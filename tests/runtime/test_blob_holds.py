@@ -166,6 +166,19 @@ async def test_a_damaged_chunk_is_fetched_anew_after_it_was_read(tmp_path: Path)
         assert await other.part(BLOB, 1) == CHUNKS[1:]
 
 
+async def test_a_damaged_chunk_comes_anew_while_another_holds_the_blob(tmp_path: Path) -> None:
+    async with holding(tmp_path) as (one, other, _):
+        await given(one)
+        await other.fetch(BLOB, one.position, "agent", 60.0)
+        await other.fetch(BLOB, one.position, "another", 60.0)
+        damaged = tmp_path / "other" / "blobs" / name_of(CHUNKS[1]).hex()
+        damaged.write_bytes(CHUNKS[1][:-1])
+        with pytest.raises(BlobError, match="not on this node"):
+            await other.chunk(name_of(CHUNKS[1]))
+        await until(lambda: damaged.exists() and damaged.read_bytes() == CHUNKS[1], "it is here again")
+        assert await other.part(BLOB, 1) == CHUNKS[1:]
+
+
 async def test_a_part_of_what_is_not_here(tmp_path: Path) -> None:
     async with holding(tmp_path) as (_, other, _):
         assert await other.part(BLOB, 0) == [b""]

@@ -78,6 +78,9 @@ class Records:
             names = sorted(os.listdir(self._directory))
         except FileNotFoundError:
             return
+        except OSError as error:
+            logger.error("the records of pushes cannot be read: %s", error)
+            return
         for name in names:
             path = os.path.join(self._directory, name)
             if os.path.isdir(path):  # of sets

@@ -120,9 +120,17 @@ class Sets:
             return
         for each in names:
             name, suffix = os.path.splitext(each)
-            found = self.get(name) if suffix == _RECORD else None
+            found = self._readable(name) if suffix == _RECORD else None
             if found is not None:
                 yield name, found
+
+    def _readable(self, name: str) -> Record | None:
+        """As `get`. An error of the disk is logged, too: it takes this set away, and no other one."""
+        try:
+            return self.get(name)
+        except OSError as error:
+            logger.error("the record of the set %s cannot be read: %s", name, error)
+            return None
 
     def get(self, name: str) -> Record | None:
         """None: there is none, or it cannot be read, which is logged."""
