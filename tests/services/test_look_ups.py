@@ -117,6 +117,20 @@ async def test_an_order_of_files_that_hangs_leaves_other_orders_their_limits(
     await server.answer()
 
 
+async def test_a_directory_whose_server_hangs_does_not_hold_the_start_of_a_process(
+    tmp_path: Path, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """That could not be ended before its time."""
+    hung, real = os.fsencode(tmp_path / "hung"), os.path.exists
+    monkeypatch.setattr(os.path, "exists", lambda path: server.account_of(ME) if path == hung else real(path))
+    task = encode(Run((b"true",), directory=hung))
+    assert outcome.decode(await exec_agent.act(task, context(tmp_path, 0.2))) == Ended(
+        outcome.NOT_STARTED, detail=DETAIL
+    )
+    assert server.asked == 1
+    await server.answer()
+
+
 async def test_an_order_without_a_look_up_in_time_says_so(
     tmp_path: Path, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
