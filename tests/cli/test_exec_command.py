@@ -298,6 +298,9 @@ def test_what_is_cut_is_said_where_it_is(stage: Stage, capsys: Said) -> None:
         ({"how": "not found"}, "command not found", 127),
         ({"how": "not executable", "detail": "Permission denied"}, "not executable (Permission denied)", 126),
         ({"how": "user not permitted"}, "the agent may not act as this user", 125),
+        ({"how": "of a later release"}, "of a later release", 125),
+        ({"how": "of a later release", "number": 3}, "of a later release", 125),
+        ({"how": "not running"}, "no such command runs", 125),
     ],
 )
 def test_exit_codes(ended: dict[str, Any], text: str, code: int, capsys: Said) -> None:
@@ -349,6 +352,12 @@ def test_waves_stop_at_the_first_failure(stage: Stage, capsys: Said) -> None:
     assert covered["not_begun"] == ["10.0.0.9", "10.0.0.10", "10.0.0.11"]
     assert stage.type("-a", "--batch", "4", "true") == exit_codes.NOT_REACHED
     assert "subord: not begun after the failure: 10.0.0.[9-11]" in capsys.readouterr().err.splitlines()
+
+
+def test_no_wave_begins_after_a_word_of_a_later_release(stage: Stage) -> None:
+    stage.answer(3, how="of a later release")
+    assert stage.type("-a", "--batch", "4", "true") == exit_codes.NOT_REACHED
+    assert stage.asked == [[1, 2, 3, 4]]
 
 
 def test_waves_of_all_nodes(stage: Stage) -> None:
