@@ -25,6 +25,7 @@ from subord.services.exec.outcome import Command, Ended, Listing, Part, Piece, e
 from subord.services.exec.targets import Targets, waves
 from subord.services.exec.task import Fetch, List, Run, Stop, decode, keeps_all, output_bytes_for
 from subord.services.exec.words import STATES, batch
+from subord.services.giving import Told
 from subord.services.serving import signed_handlers
 from tests.api.fake_node_api import PAPER, FakeNode, World
 from tests.api.served_node import fake_daemon
@@ -402,6 +403,61 @@ def test_cancel(stage: Stage, capsys: Said) -> None:
     assert stage.type("--cancel", TAG.hex()) == exit_codes.OK
     assert "subord: ended on 2 of 11 nodes" in capsys.readouterr().err.splitlines()
     assert stage.tasks == [Stop(TAG), Stop(TAG)]
+
+
+def refusing(stage: Stage) -> None:
+    """Three nodes do not do as asked, each for another reason."""
+    stage.answer(6, how="other release")
+    stage.answer(7, how="no such user", detail="slurm")
+    stage.world.lying |= {8: b"\xff\xff"}
+
+
+REFUSED = [
+    "subord: 10.0.0.6: the agent does not understand the order: it runs another release",
+    "subord: 10.0.0.8: the answer is of another release",
+    "subord: 10.0.0.7: there is no such user (slurm)",
+]
+
+
+def test_list_names_the_nodes_that_list_nothing(stage: Stage, capsys: Said) -> None:
+    stage.world.lying = dict.fromkeys(EVERY, encode(Listing(())))
+    refusing(stage)
+    for words in (("--list",), ("--list", "-q"), ("--list", "--json")):
+        assert stage.type(*words) == exit_codes.NOT_REACHED
+        *refused, last = capsys.readouterr().err.splitlines()
+        assert refused == REFUSED
+        assert last.startswith("11 of 11 answered in ")
+    stage.answer(how="exited")
+    assert stage.type("--list") == exit_codes.NOT_REACHED
+    assert "subord: 10.0.0.[1-11]: the answer is of another release" in capsys.readouterr().err
+
+
+def test_cancel_names_the_nodes_where_the_command_may_go_on(stage: Stage, capsys: Said) -> None:
+    stage.answer(how="not running")
+    refusing(stage)
+    assert stage.type("--cancel", TAG.hex()) == exit_codes.NOT_REACHED
+    assert set(REFUSED) <= set(capsys.readouterr().err.splitlines())
+    stage.answer(3, 4, how="exited")
+    assert stage.type("--cancel", TAG.hex(), "-q") == exit_codes.NOT_REACHED
+    lines = capsys.readouterr().err.splitlines()
+    assert set(REFUSED) <= set(lines)
+    assert lines[-1] == "subord: ended on 2 of 11 nodes"
+
+
+def test_results_that_the_daemon_has_not_shown_are_counted(
+    stage: Stage, capsys: Said, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def give(*words: Any) -> Iterator[Any]:
+        for each in giving.give(*words):
+            yield each if isinstance(each, Told) else {**each, "unshown": 2}
+
+    monkeypatch.setattr(earlier, "give", give)
+    stage.answer(how="exited")
+    assert stage.type("--cancel", TAG.hex()) == exit_codes.NOT_REACHED
+    assert "the results of 2 nodes are not shown" in capsys.readouterr().err
+    stage.world.lying = dict.fromkeys(EVERY, encode(Listing(())))
+    assert stage.type("--list") == exit_codes.NOT_REACHED
+    assert "the results of 2 nodes are not shown" in capsys.readouterr().err
 
 
 def test_another_terminal_shows_what_a_command_is_told(stage: Stage, capsys: Said) -> None:
