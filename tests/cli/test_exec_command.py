@@ -25,6 +25,7 @@ from subord.services.exec.outcome import Command, Ended, Listing, Part, Piece, e
 from subord.services.exec.targets import Targets, waves
 from subord.services.exec.task import Fetch, List, Run, Stop, decode, keeps_all, output_bytes_for
 from subord.services.exec.words import STATES, batch
+from subord.services.giving import Told
 from subord.services.serving import signed_handlers
 from tests.api.fake_node_api import PAPER, FakeNode, World
 from tests.api.served_node import fake_daemon
@@ -298,6 +299,9 @@ def test_what_is_cut_is_said_where_it_is(stage: Stage, capsys: Said) -> None:
         ({"how": "not found"}, "command not found", 127),
         ({"how": "not executable", "detail": "Permission denied"}, "not executable (Permission denied)", 126),
         ({"how": "user not permitted"}, "the agent may not act as this user", 125),
+        ({"how": "of a later release"}, "of a later release", 125),
+        ({"how": "of a later release", "number": 3}, "of a later release", 125),
+        ({"how": "not running"}, "no such command runs", 125),
     ],
 )
 def test_exit_codes(ended: dict[str, Any], text: str, code: int, capsys: Said) -> None:
@@ -351,6 +355,12 @@ def test_waves_stop_at_the_first_failure(stage: Stage, capsys: Said) -> None:
     assert "subord: not begun after the failure: 10.0.0.[9-11]" in capsys.readouterr().err.splitlines()
 
 
+def test_no_wave_begins_after_a_word_of_a_later_release(stage: Stage) -> None:
+    stage.answer(3, how="of a later release")
+    assert stage.type("-a", "--batch", "4", "true") == exit_codes.NOT_REACHED
+    assert stage.asked == [[1, 2, 3, 4]]
+
+
 def test_waves_of_all_nodes(stage: Stage) -> None:
     assert stage.type("-a", "--batch", "50%", "true") == exit_codes.OK
     assert stage.asked == [[1, 2, 3, 4, 5], [6, 7, 8, 9, 10], [11]]
@@ -393,6 +403,61 @@ def test_cancel(stage: Stage, capsys: Said) -> None:
     assert stage.type("--cancel", TAG.hex()) == exit_codes.OK
     assert "subord: ended on 2 of 11 nodes" in capsys.readouterr().err.splitlines()
     assert stage.tasks == [Stop(TAG), Stop(TAG)]
+
+
+def refusing(stage: Stage) -> None:
+    """Three nodes do not do as asked, each for another reason."""
+    stage.answer(6, how="other release")
+    stage.answer(7, how="no such user", detail="slurm")
+    stage.world.lying |= {8: b"\xff\xff"}
+
+
+REFUSED = [
+    "subord: 10.0.0.6: the agent does not understand the order: it runs another release",
+    "subord: 10.0.0.8: the answer is of another release",
+    "subord: 10.0.0.7: there is no such user (slurm)",
+]
+
+
+def test_list_names_the_nodes_that_list_nothing(stage: Stage, capsys: Said) -> None:
+    stage.world.lying = dict.fromkeys(EVERY, encode(Listing(())))
+    refusing(stage)
+    for words in (("--list",), ("--list", "-q"), ("--list", "--json")):
+        assert stage.type(*words) == exit_codes.NOT_REACHED
+        *refused, last = capsys.readouterr().err.splitlines()
+        assert refused == REFUSED
+        assert last.startswith("11 of 11 answered in ")
+    stage.answer(how="exited")
+    assert stage.type("--list") == exit_codes.NOT_REACHED
+    assert "subord: 10.0.0.[1-11]: the answer is of another release" in capsys.readouterr().err
+
+
+def test_cancel_names_the_nodes_where_the_command_may_go_on(stage: Stage, capsys: Said) -> None:
+    stage.answer(how="not running")
+    refusing(stage)
+    assert stage.type("--cancel", TAG.hex()) == exit_codes.NOT_REACHED
+    assert set(REFUSED) <= set(capsys.readouterr().err.splitlines())
+    stage.answer(3, 4, how="exited")
+    assert stage.type("--cancel", TAG.hex(), "-q") == exit_codes.NOT_REACHED
+    lines = capsys.readouterr().err.splitlines()
+    assert set(REFUSED) <= set(lines)
+    assert lines[-1] == "subord: ended on 2 of 11 nodes"
+
+
+def test_results_that_the_daemon_has_not_shown_are_counted(
+    stage: Stage, capsys: Said, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def give(*words: Any) -> Iterator[Any]:
+        for each in giving.give(*words):
+            yield each if isinstance(each, Told) else {**each, "unshown": 2}
+
+    monkeypatch.setattr(earlier, "give", give)
+    stage.answer(how="exited")
+    assert stage.type("--cancel", TAG.hex()) == exit_codes.NOT_REACHED
+    assert "the results of 2 nodes are not shown" in capsys.readouterr().err
+    stage.world.lying = dict.fromkeys(EVERY, encode(Listing(())))
+    assert stage.type("--list") == exit_codes.NOT_REACHED
+    assert "the results of 2 nodes are not shown" in capsys.readouterr().err
 
 
 def test_another_terminal_shows_what_a_command_is_told(stage: Stage, capsys: Said) -> None:

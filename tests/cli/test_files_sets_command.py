@@ -15,6 +15,7 @@ from subord.client.orders import signing
 from subord.core.carriage.documents import NEVER_MS, Document
 from subord.core.carriage.orders import Verdict
 from subord.core.carriage.published import SETS_MAX, Published, mark_of, order_of, read
+from subord.services.files.outcome import Pushed
 from subord.services.files.sets.results import encode
 from subord.services.files.sets.words import Collected, Difference, Differing, Looked, Seen
 from subord.services.files.task import Await, Collect, Compare, Look, decode
@@ -246,6 +247,75 @@ def test_status_names_each_state_with_its_nodes(stage: Stage, capsys: Said) -> N
     assert [each["name"] for each in found["sets"]] == [NAME]
 
 
+def refusing(stage: Stage) -> None:
+    """Nodes that answer, and tell nothing of the set."""
+    stage.answer(Pushed("other release"), 3, 4)
+    stage.answer(Pushed("no such user", detail="ann"), 5)
+    stage.answer(Pushed("of a later release"), 6)
+    stage.answer(Pushed("changed"), 10)
+    stage.answer(Collected(0, 0, 0, 0), 7)
+    stage.answer(Looked(()), 8)
+
+
+REFUSED = [
+    "  10.0.0.5: failed, there is no such user or group (ann)",
+    "  10.0.0.[7-8,10]: failed, the node has answered something else",
+    "  10.0.0.6: failed, of a later release",
+    "  10.0.0.[3-4]: failed, the agent does not understand the order: it runs another release",
+]
+
+
+def test_a_node_that_refuses_to_tell_of_a_set_has_failed(stage: Stage, capsys: Said) -> None:
+    stage.see(state="current")
+    refusing(stage)
+    for words in (("publish", "-a", "--name", NAME, "--to", "/srv/motd", "here"), ("rollback", NAME), ("status",)):
+        if words[0] == "rollback":
+            Path("here/a").write_text("two")
+            stage.publish("--no-wait")
+            capsys.readouterr()
+        assert stage.type(*words) == exit_codes.NOT_REACHED
+        assert capsys.readouterr().out.splitlines()[1:] == ["  10.0.0.[1-2,9,11]: current", *REFUSED]
+    assert stage.publish("-q") == exit_codes.NOT_REACHED
+    assert capsys.readouterr().out.splitlines()[1:] == ["  10.0.0.[1-2,9,11]: current", *REFUSED]
+    assert stage.type("status", "--json") == exit_codes.NOT_REACHED
+    found = fitting("files status", capsys.readouterr().out)
+    assert [(each["state"], each["cause"]) for each in found["nodes"]] == [
+        ("current", ""),
+        ("failed", "no such user"),
+        ("failed", "not told"),
+        ("failed", "of a later release"),
+        ("failed", "other release"),
+    ]
+
+
+def test_a_set_that_nobody_asked_for_is_passed_over(stage: Stage, capsys: Said) -> None:
+    assert stage.publish("--no-wait") == exit_codes.OK
+    capsys.readouterr()
+    stage.answer(Looked((Seen("other", "failed"), Seen(NAME, "current", 1))), 2)
+    assert stage.type("status") == exit_codes.OK
+    assert capsys.readouterr().out.splitlines()[1:] == ["  10.0.0.[1-11]: current"]
+    stage.answer(Looked((Seen("other", "current", 1),)), 3)
+    assert stage.type("status") == exit_codes.NOT_REACHED
+    assert capsys.readouterr().out.splitlines()[2:] == ["  10.0.0.3: failed, the node has answered something else"]
+
+
+def test_a_node_fails_only_for_its_own_sets(stage: Stage, capsys: Said) -> None:
+    for name, nodes in (("one", "10.0.0.[1-2]"), ("two", "10.0.0.[2-3]")):
+        words = ("--name", name, "--to", f"/srv/{name}", "--no-wait", "here")
+        assert stage.type("publish", "-w", nodes, *words) == exit_codes.OK
+    capsys.readouterr()
+    stage.answer(Pushed("only as root"), 1)
+    stage.answer(Looked((Seen("one", "current", 1), Seen("two", "current", 1))), 2)
+    stage.answer(Looked((Seen("two", "current", 1),)), 3)
+    assert stage.type("status") == exit_codes.NOT_REACHED
+    lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith(" ")]
+    assert lines == [
+        "  10.0.0.2: current",
+        "  10.0.0.1: failed, files are written as root only",
+        "  10.0.0.[2-3]: current",
+    ]
+
+
 def test_several_sets_are_shown_for_their_own_nodes(stage: Stage, capsys: Said) -> None:
     for name, nodes in (("one", "10.0.0.[1-2]"), ("two", "10.0.0.[2-3]")):
         words = ("--name", name, "--to", f"/srv/{name}", "--no-wait", "here")
@@ -280,6 +350,39 @@ def test_diff_lists_path_by_path(stage: Stage, capsys: Said) -> None:
     assert stage.type("diff", NAME, "10.0.0.4") == exit_codes.NOT_REACHED
     assert "missing: 10.0.0.4 silent" in capsys.readouterr().err
     assert stage.type("diff", NAME, "10.0.0.[4-5]") == exit_codes.USAGE
+
+
+def test_diff_says_why_a_node_tells_no_paths(stage: Stage, capsys: Said) -> None:
+    assert stage.publish("--no-wait") == exit_codes.OK
+    refusing(stage)
+    stage.answer(Differing(Seen("other", "current", 1)), 9)
+    for node, line in ((3, REFUSED[3]), (5, REFUSED[0]), (8, REFUSED[1]), (9, REFUSED[1])):
+        capsys.readouterr()
+        assert stage.type("diff", NAME, f"10.0.0.{node}") == exit_codes.NOT_REACHED
+        said = line.partition(":")[2]
+        assert capsys.readouterr().err.splitlines()[0] == f"subord: 10.0.0.{node}:{said}"
+    assert stage.type("diff", NAME, "10.0.0.3", "--json") == exit_codes.NOT_REACHED
+    found = fitting("files diff", capsys.readouterr().out)
+    assert (found["state"]["nodes"], found["state"]["cause"]) == (["10.0.0.3"], "other release")
+
+
+def test_gc_says_which_nodes_have_refused(stage: Stage, capsys: Said) -> None:
+    stage.answer(Collected(0, 0, 0, 0))
+    refusing(stage)
+    stage.answer(Collected(0, 0, 0, 0), 7)
+    assert stage.type("gc") == exit_codes.NOT_REACHED
+    out, _ = capsys.readouterr()
+    freed = "0 bytes freed (0 previous versions, 0 chunks)"
+    assert sorted(out.splitlines()) == [
+        f"10.0.0.5: {freed}; not all: there is no such user or group (ann)",
+        f"10.0.0.6: {freed}; not all: of a later release",
+        f"10.0.0.[1-2,7,9,11]: {freed}",
+        f"10.0.0.[3-4]: {freed}; not all: the agent does not understand the order: it runs another release",
+        f"10.0.0.[8,10]: {freed}; not all: the node has answered something else",
+    ]
+    assert stage.type("gc", "--json") == exit_codes.NOT_REACHED
+    found = fitting("files gc", capsys.readouterr().out)
+    assert sum(len(each["nodes"]) for each in found["freed"] if each["detail"]) == 6
 
 
 def test_gc_says_what_was_freed(stage: Stage, capsys: Said) -> None:

@@ -244,10 +244,59 @@ def test_old_and_too_many_files_go(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         file = folder / str(number)
         file.write_bytes(bytes(10))
         os.utime(file, (1_000 + number, 1_000 + number))
-    kept.make_room(str(tmp_path), 1_010)
-    assert sorted(each.name for each in folder.iterdir()) == ["5", "6", "7"]
-    kept.make_room(str(tmp_path), 1_006 + kept.KEEP_S)
+    assert kept.make_room(str(folder), 1_010)
+    assert sorted(each.name for each in folder.iterdir()) == ["4", "5", "6", "7"]
+    assert kept.make_room(str(folder), 1_006 + kept.KEEP_S)
     assert sorted(each.name for each in folder.iterdir()) == ["7"]
+
+
+def size_of(folder: Path) -> int:
+    return sum(each.stat().st_size for each in folder.iterdir())
+
+
+def test_commands_that_run_at_once_keep_no_more_than_all_may(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
+    """All begin before any has much output."""
+    monkeypatch.setattr(kept, "STREAM_BYTES_MAX", 10)
+    monkeypatch.setattr(kept, "ALL_BYTES_MAX", 59)
+    sinks = [kept.Sink(str(tmp_path), bytes([number]) * 16, 0, 1) for number in range(8)]
+    for each in sinks:
+        request.addfinalizer(each.close)
+        each.write(b"x")
+    for each in sinks:
+        each.write(b"y" * 9)
+    assert [each.is_whole for each in sinks] == [True] * 5 + [False] * 3
+    assert size_of(tmp_path / "output") == 50
+    sinks[0].close()
+    with_room = kept.Sink(str(tmp_path), bytes([9]) * 16, 0, 1)
+    request.addfinalizer(with_room.close)
+    with_room.write(b"z" * 10)
+    assert with_room.is_whole
+    assert not os.path.exists(kept.path_of(str(tmp_path), bytes([0]) * 16, 0, 1)), "only this one was closed"
+    assert size_of(tmp_path / "output") == 50
+
+
+def test_what_a_running_command_keeps_is_not_deleted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
+    """It is the oldest file; short kept files go before it."""
+    monkeypatch.setattr(kept, "STREAM_BYTES_MAX", 10)
+    monkeypatch.setattr(kept, "ALL_BYTES_MAX", 30)
+    running = kept.Sink(str(tmp_path), TAG, 0, 1)
+    request.addfinalizer(running.close)
+    running.write(b"x")
+    path = kept.path_of(str(tmp_path), TAG, 0, 1)
+    os.utime(path, (0, 0))
+    for number in range(8):
+        ended = kept.Sink(str(tmp_path), bytes([number + 1]) * 16, 0, 1)
+        ended.write(b"y" * 10)
+        assert ended.is_whole
+        ended.close()
+    running.write(b"z" * 9)
+    assert running.is_whole
+    assert kept.piece(path, 0, 10) == (10, b"xzzzzzzzzz")
+    assert size_of(tmp_path / "output") == 30
 
 
 # -- the end of all processes --------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ import signal
 import stat
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -349,6 +350,45 @@ def test_a_command_after_it_that_cannot_start_does_not_hide_what_is_in_place(
     assert (found.how, found.made) == ("after failed", 1)
     assert found.detail == "it has not run: [Errno 11] Resource temporarily unavailable"
     assert (node.target / "a").read_text() == "new"
+
+
+def test_only_the_end_of_what_a_command_prints_is_held(node: Node) -> None:
+    (node.source / "a").write_text("new")
+    node.check = "yes | head -c 1000000; printf '%0250d' 7 >&2; exit 3"
+    found = node.push()
+    assert (found.how, found.detail) == ("check failed", f"exit code 3: {'7'.rjust(commands.SHOWN_BYTES, '0')}")
+
+
+@over(
+    "line",
+    [
+        "sleep 60 & echo $! > {pid}",
+        "sleep 60 > /dev/null 2>&1 & echo $! > {pid}",
+        "yes & echo $! > {pid}",
+        "exec > /dev/null 2>&1; sleep 60 & echo $! > {pid}; sleep 0.3",
+    ],
+)
+def test_a_process_that_is_left_in_the_background_holds_up_nothing(
+    line: str, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    pid = tmp_path_factory.mktemp("ran") / "pid"
+    began, pauses = time.monotonic(), list[float]()
+    assert commands.failure(line.format(pid=pid), ENVIRONMENT, lambda: pauses.append(0.0)) == ""
+    assert time.monotonic() - began < 10
+    assert len(pauses) < 1_000, "it waits, and does not ask all the time"
+    with suppress(ProcessLookupError):
+        os.kill(int(pid.read_text()), signal.SIGKILL)
+
+
+def test_a_command_that_prints_without_an_end_ends_with_its_time() -> None:
+    began = time.monotonic()
+
+    def pause() -> None:
+        if time.monotonic() > began + 0.3:
+            raise TimeoutError
+
+    with pytest.raises(TimeoutError):
+        commands.failure("yes", ENVIRONMENT, pause)
 
 
 def test_a_command_ends_with_its_time(node: Node) -> None:

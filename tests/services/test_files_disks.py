@@ -7,6 +7,7 @@ there is room.
 from __future__ import annotations
 
 import itertools
+import tempfile
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -84,6 +85,18 @@ def test_a_target_without_inodes(tmp_path: Path) -> None:
     (node.source / "new" / "a").unlink()
     (node.source / "new").rmdir()
     push_again(node)
+
+
+@apart
+def test_what_a_check_prints_takes_no_room_on_a_disk(tmp_path: Path) -> None:
+    node = Node(tmp_path)
+    published(node.source, "n")
+    disk = Disk(tmp_path / "tmp", 256 * KIB)
+    node.check = f"head -c {64 << 20} /dev/zero"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TMPDIR", str(disk.path))
+        patch.setattr(tempfile, "tempdir", None)
+        assert node.push().how == "changed"
 
 
 @apart

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
+import msgspec
 import pytest
 
 from subord.cli import main
 from subord.client import exit_codes
+from subord.services.ping.core import CLASS_MAX, class_of
 from tests.api.fake_node_api import World, signer_of
 from tests.api.served_node import fake_daemon
 
@@ -45,6 +47,26 @@ def test_missing_nodes_are_named_with_the_cause(world: World, path: str, capsys:
     last = capsys.readouterr().out.splitlines()[-1]
     assert last.startswith("8 of 11 answered in ")
     assert last.endswith("; missing: 10.0.0.9 down, 10.0.0.[4,6] silent")
+
+
+@pytest.mark.parametrize("pong", [(1, 1 << 40), (1, 1 << 63), (1, CLASS_MAX + 1), (1, -1), (-1, 1), (1 << 40, 1)])
+def test_a_pong_beyond_its_bounds_is_left_out(
+    world: World, path: str, capsys: pytest.CaptureFixture[str], pong: tuple[int, int]
+) -> None:
+    world.lying = {4: msgspec.msgpack.encode(pong), 5: msgspec.msgpack.encode((2, CLASS_MAX)), 6: b"\xff"}
+    assert main(["ping", "--socket", path]) == exit_codes.OK
+    *levels, last = capsys.readouterr().out.splitlines()
+    assert [each.split(",")[0] for each in levels] == [
+        "level 0: 1 node",
+        "level 1: 2 nodes",
+        "level 2: 2 nodes",
+        "level 3: 4 nodes",
+    ]
+    assert last.startswith("11 of 11 answered in ")
+
+
+def test_no_round_trip_is_beyond_the_last_class() -> None:
+    assert [class_of(each) for each in (0.0, 1e-6, 3e-6, 1e9)] == [0, 1, 2, CLASS_MAX]
 
 
 def test_some_nodes_as_json(world: World, path: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -13,6 +13,7 @@ import secrets
 import sys
 import time
 from collections import defaultdict
+from collections.abc import Callable
 from typing import Final
 
 import msgspec
@@ -25,7 +26,7 @@ from subord.client.folding import folded, in_order
 from subord.client.member_choice import chosen_places
 from subord.client.naming import names_for
 from subord.client.options import socket_path
-from subord.client.text import printable
+from subord.client.text import count, printable
 from subord.core.carriage.engine.bounds import TAG_BYTES
 from subord.core.carriage.engine.causes import BUSY
 from subord.services import giving
@@ -43,6 +44,7 @@ from subord.services.exec.outcome import (
     decode,
 )
 from subord.services.exec.results import Results
+from subord.services.exec.showing import failures
 from subord.services.exec.targets import Targets, targets_of
 from subord.services.exec.task import Fetch, List, Stop, Task
 from subord.services.giving import Told
@@ -52,6 +54,7 @@ BUSY_S: Final = 1.0
 BUSY_TIMES_MAX: Final = 10
 FOLLOWED_S_MAX: Final = 90_000.0
 """Longer than any command."""
+UNREAD: Final = Ended("the answer is of another release")
 
 
 class RunningLine(msgspec.Struct, frozen=True, kw_only=True):
@@ -86,7 +89,7 @@ def act(arguments: argparse.Namespace) -> int:
 
 
 def list_running(arguments: argparse.Namespace) -> int:
-    """Print the commands that run; NOT_REACHED if a node has not answered. Raises CommandError."""
+    """Print the commands that run; NOT_REACHED if a node has not listed its own. Raises CommandError."""
     told, document = _asked(arguments, List())
     nodes: dict[Command, list[str]] = defaultdict(list)
     for each in told:
@@ -96,21 +99,31 @@ def list_running(arguments: argparse.Namespace) -> int:
     for command, addresses in sorted(nodes.items(), key=lambda each: each[0].tag):
         shown = sorted((names.get(each, each) for each in addresses), key=in_order)
         print(_json(command, shown) if arguments.json else _line(command, shown))
-    return _closed(arguments, document)
+    return _closed(arguments, document, _failed(told, lambda result: isinstance(result, Listing)))
 
 
 def cancel(arguments: argparse.Namespace, text: str) -> int:
-    """End a command on the nodes; NO_SUCH_NODE if it runs on none. Raises CommandError."""
+    """End a command on the nodes; NOT_REACHED if it may go on at one; NO_SUCH_NODE if it runs on none. Raises
+    CommandError."""
     told, document = _asked(arguments, Stop(tag_of(text)))
-    ended = [each for each in told if isinstance(each.result, Ended)]
+    failed = _failed(told, lambda result: isinstance(result, Ended) and result.how in (EXITED, NOT_RUNNING))
+    code = _closed(arguments, document, failed)
     stopped = sum(
-        len(each.addresses) for each in ended if isinstance(each.result, Ended) and each.result.how == EXITED
+        len(each.addresses) for each in told if isinstance(each.result, Ended) and each.result.how == EXITED
     )
-    _closed(arguments, document)
-    if stopped:
-        to_stderr(f"subord: ended on {stopped} of {document['told']} nodes")
-        return exit_codes.OK if document["complete"] else exit_codes.NOT_REACHED
-    raise CommandError(f"{text}: {NOT_RUNNING} on any node that has answered", exit_codes.NO_SUCH_NODE)
+    if not stopped and not failed and not document["unshown"]:
+        raise CommandError(f"{text}: {NOT_RUNNING} on any node that has answered", exit_codes.NO_SUCH_NODE)
+    to_stderr(f"subord: ended on {stopped} of {document['told']} nodes")
+    return code
+
+
+def _failed(told: list[Told[Result]], is_done: Callable[[Result | None], bool]) -> list[tuple[Ended, list[str]]]:
+    """The nodes that have answered, but have not done as asked, and why."""
+    others = [each for each in told if not is_done(each.result)]
+    return [
+        (each.result if isinstance(each.result, Ended) and each.result.code else UNREAD, each.addresses)
+        for each in others
+    ]
 
 
 def _asked(arguments: argparse.Namespace, task: Task) -> tuple[list[Told[Result]], Document]:
@@ -126,13 +139,20 @@ def _asked(arguments: argparse.Namespace, task: Task) -> tuple[list[Told[Result]
     raise AssertionError("an order has an end")
 
 
-def _closed(arguments: argparse.Namespace, document: Document) -> int:
-    names = names_for(arguments, document)
+def _closed(arguments: argparse.Namespace, document: Document, failed: list[tuple[Ended, list[str]]]) -> int:
+    """Name the nodes that have not done as asked, and those that are missing; NOT_REACHED if there are some."""
+    names = names_for(arguments, document, [addresses for _, addresses in failed])
+    for line in failures((ended, [names.get(each, each) for each in addresses]) for ended, addresses in failed):
+        to_stderr(f"subord: {line}")
+    if document["unshown"]:
+        what = "too many different ones; ask fewer nodes"
+        to_stderr(f"subord: the results of {count(document['unshown'], 'node')} are not shown: {what}")
+    is_well = document["complete"] and not document["unshown"] and not failed
     for each in document["missing"]:
         each["nodes"] = folded(names.get(one, one) for one in each["addresses"])
-    if not arguments.quiet or not document["complete"]:
+    if not arguments.quiet or not is_well:
         to_stderr(coverage_line(document, "{told} of {asked} answered in {oldest}"))
-    return exit_codes.OK if document["complete"] else exit_codes.NOT_REACHED
+    return exit_codes.OK if is_well else exit_codes.NOT_REACHED
 
 
 def _line(command: Command, nodes: list[str]) -> str:

@@ -1,16 +1,19 @@
 """Output that a node keeps on its disk for a while, because it does not fit a result: one file for each stream.
 
 Inputs are the tag of an order, the user that it ran as, and bytes; outputs are pieces of what is kept. Files are in
-`output` below the directory of the agent, and only root may read them. Invariant: one stream takes at most
-STREAM_BYTES_MAX, all together at most ALL_BYTES_MAX; what is older than KEEP_S goes when other output comes.
-A disk that is full loses output, and ends no command.
+`output` below the directory of the agent, and only root may read them. Invariants: one stream takes at most
+STREAM_BYTES_MAX, all together at most ALL_BYTES_MAX; the file of a command that runs is not deleted, and counts as
+STREAM_BYTES_MAX from its begin. What is older than KEEP_S goes when other output comes. A disk that is full, or other
+commands that run, lose output, and end no command.
 
-All functions block; the agent calls them in threads.
+All functions block; the agent calls them in threads, beside each other.
 """
 
 from __future__ import annotations
 
+import errno
 import os
+import threading
 import time
 from contextlib import suppress
 from typing import Final, NamedTuple
@@ -21,6 +24,10 @@ STREAM_BYTES_MAX: Final = 16 << 20
 ALL_BYTES_MAX: Final = 512 << 20
 FILES_MAX: Final = 4_096
 FILE_MODE: Final = 0o600
+_open: Final = set[str]()
+"""The paths of sinks that may still write."""
+_opening: Final = threading.Lock()
+"""Two sinks do not take the same room."""
 
 
 class _File(NamedTuple):
@@ -63,6 +70,7 @@ class Sink:
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
+            _open.discard(self._path)
 
 
 def path_of(directory: str, tag: bytes, uid: int, stream: int) -> str:
@@ -82,17 +90,24 @@ def piece(path: str, offset: int, bytes_max: int) -> tuple[int, bytes] | None:
         os.close(descriptor)
 
 
-def make_room(directory: str, now: float) -> None:
-    """Delete what is too old, and the oldest files until two more streams have room."""
-    files = sorted(_files(os.path.join(directory, FOLDER)))
-    size = sum(each.size for each in files)
-    for number, each in enumerate(files):
-        has_room = size + 2 * STREAM_BYTES_MAX <= ALL_BYTES_MAX and len(files) - number + 2 <= FILES_MAX
-        if has_room and each.written_at + KEEP_S > now:
+def make_room(folder: str, now: float) -> bool:
+    """Delete what is too old, and the oldest files until one more stream has room; False: those of commands that run
+    leave none."""
+    running = {each for each in tuple(_open) if os.path.dirname(each) == folder}
+    files = sorted(each for each in _files(folder) if each.path not in running)
+    size = sum(each.size for each in files) + len(running) * STREAM_BYTES_MAX
+    count = len(files) + len(running)
+    for each in files:
+        if _has_room(size, count) and each.written_at + KEEP_S > now:
             break
-        size -= each.size
+        size, count = size - each.size, count - 1
         with suppress(OSError):
             os.unlink(each.path)
+    return _has_room(size, count)
+
+
+def _has_room(size: int, count: int) -> bool:
+    return size + STREAM_BYTES_MAX <= ALL_BYTES_MAX and count < FILES_MAX
 
 
 def _opened(path: str) -> int:
@@ -100,8 +115,13 @@ def _opened(path: str) -> int:
     folder = os.path.dirname(path)
     with suppress(FileExistsError):
         os.mkdir(folder, 0o700)
-    make_room(os.path.dirname(folder), time.time())
-    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, FILE_MODE)
+    with _opening:
+        if not make_room(folder, time.time()):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
+        descriptor = os.open(path, flags, FILE_MODE)
+        _open.add(path)
+    return descriptor
 
 
 def _files(folder: str) -> list[_File]:

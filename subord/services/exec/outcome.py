@@ -41,6 +41,8 @@ CODES: Final = {
     STOPPED: 143,
 }
 """The exit codes of commands without one, as of timeout(1), env(1) and shells."""
+NOT_KNOWN: Final = 125
+"""The exit code of a word of a later release, so no further wave begins after it."""
 SENTENCES: Final = {
     TIMED_OUT: "ended when its time was over (-t)",
     NOT_FOUND: "command not found",
@@ -91,7 +93,9 @@ class Ended(msgspec.Struct, frozen=True, array_like=True, tag="ended"):
         """As a shell would tell it."""
         if self.how == KILLED:
             return SIGNALLED + self.number
-        return CODES.get(self.how, self.number)
+        if self.how in (EXITED, TRIAL):
+            return self.number
+        return CODES.get(self.how, NOT_KNOWN)
 
     @property
     def cut(self) -> int:

@@ -7,6 +7,7 @@ Round trips are told in classes of a factor of two, so that many nodes answer al
 from __future__ import annotations
 
 from collections import defaultdict
+from typing import Annotated, Final
 
 import msgspec
 import trio
@@ -14,20 +15,25 @@ import trio
 from subord.api.models.coverage import CoverageDocument, LevelDocument, PingDocument
 from subord.api.node_api import NodeApi
 from subord.core.decoding import UNREADABLE
+from subord.core.vacancies.branch_index import LEVEL_MAX
 from subord.services.contract import Answered, Service
 from subord.services.serving import of_coverage
 
+CLASS_MAX: Final = 40
+"""Of round trips of days."""
+
 
 class Pong(msgspec.Struct, frozen=True, array_like=True):
-    """`level`: leaders above the node; `round_trip_class`: of the edge to its leader."""
+    """`level`: leaders above the node; `round_trip_class`: of the edge to its leader. Both come from other nodes, so
+    they have bounds."""
 
-    level: int
-    round_trip_class: int
+    level: Annotated[int, msgspec.Meta(ge=0, le=LEVEL_MAX)]
+    round_trip_class: Annotated[int, msgspec.Meta(ge=0, le=CLASS_MAX)]
 
 
 def class_of(round_trip_s: float) -> int:
     """Round trips of less than 2^class microseconds; 0: unknown."""
-    return max(0, int(round_trip_s * 1e6)).bit_length()
+    return min(max(0, int(round_trip_s * 1e6)).bit_length(), CLASS_MAX)
 
 
 async def answer(node: NodeApi, _: bytes) -> bytes:

@@ -202,6 +202,7 @@ class Blobs:
         links, name = self._reading.pop(event.name, {}), event.name
         if event.chunk is None:
             self.cache.remove(name)
+            self._links.actions.append(Evict(name))  # what is left of it takes room
             self.dropped["blob unreadable"] += 1
             for link in links:
                 self._links.send(link, Lacks(name))
@@ -382,8 +383,7 @@ class Blobs:
             self._links.actions.append(Fetched(fetch.blob, TOO_MANY))
             return
         used = self._used[fetch.blob] = _Used(fetch.source)
-        used.pinned = (fetch.blob,)
-        used.missing = {fetch.blob: None}
+        used.pinned, used.missing = (fetch.blob,), {fetch.blob: None}
         self.cache.pin(used.pinned)
         self._fill(used, now)
 
@@ -397,12 +397,12 @@ class Blobs:
         self._ask_next(now)
 
     def _came(self, name: Name, chunk: bytes | None, now: float) -> None:
-        """A chunk is here, or cannot be read."""
+        """A chunk is here, or cannot be read: then each blob that needs it gets it anew."""
         for blob, used in list(self._used.items()):
-            if name not in used.missing:
-                continue
-            if chunk is None:
+            if chunk is None and name in used.pinned:
+                used.missing[name], used.is_over = None, False
                 self._fill(used, now)
+            if chunk is None or name not in used.missing:
                 continue
             if name not in self.cache:
                 self._end(blob, NO_ROOM, now)

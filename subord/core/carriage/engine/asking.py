@@ -154,6 +154,7 @@ class Asking:
             return
         task, rest = pending.task, self._rest(pending)
         self._end(pending)
+        self._release(pending, now)
         task.looks += 1
         if task.looks > bounds.LOOKS_MAX:
             task.miss(rest, EXPIRED)
@@ -201,6 +202,9 @@ class Asking:
         task, targets = pending.task, Ranges.unflat(resolved.targets)
         if not (pending.climbs and task.is_every):
             self._links.dropped["not asked"] += 1
+            return NONE
+        if len(task.targets) + len(targets - task.targets) > bounds.TARGETS_MAX:
+            self._links.dropped["too many targets"] += 1
             return NONE
         pending.part |= targets
         task.lacks = resolved.lacks

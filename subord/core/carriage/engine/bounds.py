@@ -34,6 +34,8 @@ PASSED_MAX: Final = 128
 """Nodes that an order climbs through; it does not climb in a circle."""
 OPEN_MAX: Final = 4_096
 """Questions that a node holds open with other nodes, of all orders."""
+TARGETS_MAX: Final = 131_072
+"""Of an order for all members, as another node says them."""
 DIRECT_MAX: Final = 64
 """Streams of their own that a node has open to other nodes at once; more wait."""
 LINKS_MAX: Final = 4_096

@@ -188,6 +188,8 @@ class Engine:
     # -- links --------------------------------------------------------------------------------------------
 
     def _opened(self, event: Opened, now: float) -> None:
+        if event.role is Role.CALLED and event.link not in self._links.of:
+            return  # it was hung up meanwhile, so no end of it will come
         old = self._links.replaced(event)
         if old is not None:
             self._closed(Closed(old.link), now)

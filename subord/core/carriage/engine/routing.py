@@ -72,6 +72,7 @@ class Routing:
                 self._distribute(following, self._tree.split(following.remaining), now)
             else:
                 self.start(following, now)
+            self._asking.touched[following] = None  # it may have no node to ask
 
     def _distribute(self, task: Task, split: Split, now: float) -> None:
         """Ask the subordinates for their parts, and act here if the node is a target."""

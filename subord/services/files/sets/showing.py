@@ -25,8 +25,10 @@ from subord.client.text import count, printable
 from subord.services.asking import coverage_line
 from subord.services.files import outcome
 from subord.services.files.manifest import shown
+from subord.services.files.outcome import Pushed
 from subord.services.files.sets import words
 from subord.services.files.sets.known import Heard, Known
+from subord.services.files.sets.results import Result
 from subord.services.files.sets.words import STATES, Collected, Differing, Looked, Seen
 
 SENTENCES = {**outcome.SENTENCES, **words.SENTENCES}
@@ -136,14 +138,35 @@ def show_states(
 
 def _by_state(sets: list[Known], heard: Heard, positions: Mapping[str, int]) -> dict[Seen, list[str]]:
     """The nodes of each set by what they have told; a state of a later release counts as failed."""
-    said, found = {each.name: each.said for each in sets}, defaultdict[Seen, list[str]](list)
-    for result, addresses in heard.results:
-        for seen in result.sets if isinstance(result, Looked) else ():
-            known = seen if seen.state in STATES else msgspec.structs.replace(seen, state=words.FAILED)
-            mine = [each for each in addresses if not positions or said[seen.name].is_for(positions[each])]
-            if mine:
-                found[known] += mine
+    found = defaultdict[Seen, list[str]](list)
+    for known in sets:
+        for result, addresses in heard.results:
+            mine = [each for each in addresses if not positions or known.said.is_for(positions[each])]
+            for seen in _seen(known, result) if mine else ():
+                found[seen] += mine
     return found
+
+
+def _seen(known: Known, result: Result) -> list[Seen]:
+    """How a set is at the nodes that have told this."""
+    told = [each for each in result.sets if each.name == known.name] if isinstance(result, Looked) else []
+    return [
+        each if each.state in STATES else msgspec.structs.replace(each, state=words.FAILED)
+        for each in told or [_untold(known, result)]
+    ]
+
+
+def _untold(known: Known, result: Result) -> Seen:
+    """Of nodes that have refused the order, or have told nothing of the set."""
+    cause, detail = _refusal(result)
+    return Seen(known.name, words.FAILED, cause=cause, detail=detail)
+
+
+def _refusal(result: Result) -> tuple[str, str]:
+    """The word and the detail of a result of another kind than the order asks for."""
+    if isinstance(result, Pushed) and result.how and not result.is_done:
+        return result.how, result.detail
+    return words.NOT_TOLD, ""
 
 
 def _state(seen: Seen, nodes: list[str]) -> StateShown:
@@ -210,13 +233,17 @@ def _close(heard: Heard, names: Mapping[str, str], words_of_coverage: str) -> No
 
 def show_differing(arguments: argparse.Namespace, known: Known, node: str, heard: Heard) -> int:
     """The paths that differ on one node, one line each; NOT_REACHED if there are some."""
-    found = next((result for result, _ in heard.results if isinstance(result, Differing)), None)
+    told = next((result for result, _ in heard.results), None)
+    found = told if isinstance(told, Differing) and told.seen.name == known.name else None
     names = names_for(arguments, heard.document)
-    seen = Seen(known.name, words.MISSING) if found is None else found.seen
+    if found is not None:
+        seen = found.seen
+    else:
+        seen = Seen(known.name, words.MISSING) if told is None else _untold(known, told)
     paths = [PathShown(path=shown(each.path), how=each.how) for each in (() if found is None else found.paths)]
     left_out = 0 if found is None else found.left_out
     if arguments.json:
-        state = msgspec.to_builtins(_state(seen, [node] if found is not None else []))
+        state = msgspec.to_builtins(_state(seen, [node] if told is not None else []))
         more = {"state": state, "paths": msgspec.to_builtins(paths), "left_out": left_out}
         print(json.dumps({**heard.document, **more}))
     else:
@@ -224,7 +251,7 @@ def show_differing(arguments: argparse.Namespace, known: Known, node: str, heard
             print(f"{printable(each.how)}: {printable(each.path)}")
         if left_out:
             to_stderr(f"subord: and {count(left_out, 'path')} more")
-        if found is not None and seen.state not in (words.CURRENT, words.DRIFTED):
+        if told is not None and seen.state not in (words.CURRENT, words.DRIFTED):
             to_stderr(f"subord:{_line(known, msgspec.structs.replace(seen, differing=0), [node])[1:]}")
         _close(heard, names, "{told} of {asked} answered in {oldest}")
     return exit_codes.OK if seen.state == words.CURRENT else exit_codes.NOT_REACHED
@@ -278,8 +305,8 @@ def show_collected(arguments: argparse.Namespace, heard: Heard) -> int:
     names = names_for(arguments, heard.document)
     by_freed: dict[Collected, list[str]] = defaultdict(list)
     for result, addresses in heard.results:
-        if isinstance(result, Collected):
-            by_freed[result] += [names.get(each, each) for each in addresses]
+        collected = result if isinstance(result, Collected) else _nothing(result)
+        by_freed[collected] += [names.get(each, each) for each in addresses]
     is_well = heard.document["complete"] and not heard.unread and not any(each.detail for each in by_freed)
     if arguments.json:
         freed = [msgspec.to_builtins(_freed(*each)) for each in by_freed.items()]
@@ -289,6 +316,12 @@ def show_collected(arguments: argparse.Namespace, heard: Heard) -> int:
         print(line)
     _close(heard, names, "{told} of {asked} answered in {oldest}")
     return exit_codes.OK if is_well else exit_codes.NOT_REACHED
+
+
+def _nothing(result: Result) -> Collected:
+    """Of nodes that have refused the order."""
+    cause, detail = _refusal(result)
+    return Collected(0, 0, 0, 0, SENTENCES.get(cause, cause) + (f" ({detail})" if detail else ""))
 
 
 def _freed(collected: Collected, nodes: list[str]) -> FreedShown:

@@ -32,6 +32,7 @@ MOVED: Final = "other directory"
 TOO_MANY: Final = "too many sets"
 NO_EXCHANGE: Final = "no exchange"
 MOUNTED: Final = "mount point"
+NOT_TOLD: Final = "not told"
 SENTENCES: Final = {
     AFTER_FAILED: "the files are in place, but the command after them failed",
     AFTER_UNKNOWN: "the files are in place; the agent ended while the command after them ran, and it runs once",
@@ -42,6 +43,7 @@ SENTENCES: Final = {
     TOO_MANY: f"the agent looks after {SETS_MAX} sets, and takes no more: withdraw one",
     NO_EXCHANGE: "the file system cannot exchange two directories: choose a directory on another one",
     MOUNTED: "the directory is a mount point, and cannot be exchanged: choose one below it",
+    NOT_TOLD: "the node has answered something else",
 }
 """Causes and details beside those of outcome.py."""
 
