@@ -32,12 +32,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, Any, None]:
-    """Where CI is set, a program that can be installed is not missing: its tests fail instead of being skipped."""
+    """Where CI is set, no program that can be installed is missing, nor rights: the tests fail instead of being
+    skipped."""
     outcome = yield
     report = outcome.get_result()
     reason = report.longrepr[2] if report.skipped and isinstance(report.longrepr, tuple) else ""
-    if os.environ.get("CI") and skips.packages(reason):
-        report.outcome, report.longrepr = "failed", f"{reason}; CI must install it"
+    demand = skips.demand(reason)
+    if os.environ.get("CI") and demand:
+        report.outcome, report.longrepr = "failed", f"{reason}; {demand}"
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import disks
+import pytest
 import skips
 from loops import over
 
@@ -33,6 +35,23 @@ def test_one_command_installs_all() -> None:
         "     1 root",
         "To run the tests that need packages: apt-get install fish zsh",
     ]
+
+
+def test_ci_owes_packages_and_rights() -> None:
+    assert skips.demand("no zsh: apt-get install zsh") == "CI must install it"
+    assert skips.demand("root may read everything") == ""
+    assert skips.demand(f"{skips.RIGHTS}: unshare: Operation not permitted").startswith("CI must run as root")
+
+
+def test_a_test_of_disks_that_cannot_mount_fails_in_ci(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(disks, "_in_child", lambda _: (disks.NOT_HERE, "unshare: Operation not permitted"))
+
+    def test() -> None:
+        """It would need a disk."""
+
+    with pytest.raises(pytest.skip.Exception) as skipped:
+        disks.apart(test)()
+    assert skips.demand(str(skipped.value))
 
 
 def test_nothing_skipped_says_nothing() -> None:

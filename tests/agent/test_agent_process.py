@@ -106,6 +106,16 @@ def test_systemds_socket_starts_it_and_it_ends_without_work(node: Node) -> None:
         assert agent.wait(WAIT_S) == 0
 
 
+@pytest.mark.usefixtures("daemon")
+def test_what_cannot_be_recovered_does_not_take_the_agent_away(node: Node) -> None:
+    (node.top / "agent" / "files" / "sets" / "web.set").mkdir(parents=True)
+    with node.agent() as agent:
+        assert node.command("touch", "file").stdout.startswith("touched: 1\n1 of 1 answered in ")
+        assert agent.wait(WAIT_S) == 0
+        assert agent.stderr is not None
+        assert "the record of the set web cannot be read" in agent.stderr.read()
+
+
 def test_without_a_connection_it_ends_too(node: Node) -> None:
     began = time.monotonic()
     with node.agent() as agent:

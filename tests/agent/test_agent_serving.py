@@ -6,7 +6,8 @@ import json
 import os
 import socket
 import threading
-from collections.abc import AsyncIterator
+import time
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from math import inf
 from pathlib import Path
@@ -16,7 +17,8 @@ import msgspec
 import pytest
 import toy_services
 import trio
-from conditions import until
+import trio.testing
+from conditions import WAIT_S_MAX, until
 from fake_operators import sign
 from signed_orders import NOW_MS, TAG, order
 
@@ -411,19 +413,31 @@ async def test_a_service_without_lease_is_not_ended(stage: Stage) -> None:
     assert told == [TOUCHED]
 
 
-async def test_the_lease_ends_what_runs_when_the_daemon_has_gone(stage: Stage) -> None:
+async def test_the_lease_that_the_daemon_sends_ends_what_runs_when_it_has_gone(
+    stage: Stage, mock_clock: trio.testing.MockClock
+) -> None:
+    """The clock stands still unless it is set forward, however long a disk takes."""
     async with stage.running() as server:
         async with trio.open_nursery() as nursery:
-            stage.agent.expect(TAG)
+            stage.agent.expect(TAG, 2.0)
             nursery.start_soon(stage.agent.act, stage.lingering(), 60)
-            await until(stage.lines, "it acts")
+            await standing_until(stage.lines, "it acts")
             nursery.cancel_scope.cancel()
-        running = server._running[TAG]
-        running._lease.until = trio.current_time() + 0.1  # a shorter lease may be over before the disk has the tag
-        running.obey(is_leased=True)
-        await until(lambda: not server._running, "it has ended")
+        mock_clock.jump(1.9)
+        await trio.testing.wait_all_tasks_blocked(0.01)
+        assert stage.lines() == ["began"]
+        mock_clock.jump(0.2)
+        await standing_until(lambda: not server._running, "it has ended")
         assert await stage.act(stage.lingering(), 60) == Outcome(cause="lease over")
     assert stage.lines() == ["began", "ended"]
+
+
+async def standing_until(condition: Callable[[], object], what: str) -> None:
+    """As `until`, where the clock of trio stands still. Raises AssertionError."""
+    end = time.monotonic() + WAIT_S_MAX
+    while not condition():
+        assert time.monotonic() < end, f"never happened: {what}"
+        await trio.testing.wait_all_tasks_blocked(0.005)
 
 
 async def test_renewals_and_further_questions_lengthen_the_lease(stage: Stage) -> None:

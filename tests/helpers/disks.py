@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
+from skips import RIGHTS
 
 CLONE_NEWNS, CLONE_NEWUSER = 0x20000, 0x10000000
 MS_RDONLY, MS_REMOUNT, MS_BIND, MS_REC, MS_PRIVATE = 0x1, 0x20, 0x1000, 0x4000, 0x40000
@@ -21,14 +22,15 @@ NOT_HERE: Final = 77
 
 
 def apart(test: Callable[..., None]) -> Callable[..., None]:
-    """A test that runs in a child process, whose mounts end with it; skipped where a user cannot mount."""
+    """A test that runs in a child process, whose mounts end with it; skipped where a user cannot mount,
+    but not in CI."""
 
     @pytest.mark.filterwarnings("ignore:This process")  # of fork beside threads
     @functools.wraps(test)
     def run(**given: Any) -> None:
         code, said = _in_child(lambda: test(**given))
         if code == NOT_HERE:
-            pytest.skip(f"neither root nor user namespaces here: {said}")
+            pytest.skip(f"{RIGHTS}: {said}")
         assert code == 0, said
 
     return run

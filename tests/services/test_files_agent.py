@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import pwd
 from collections.abc import Callable
@@ -18,7 +19,7 @@ from subord.core.carriage.blobs.manifests import Manifest as Chunks
 from subord.core.carriage.blobs.manifests import name_of
 from subord.runtime.blobs.store import BlobError
 from subord.services.acting import Context, recover_all
-from subord.services.files import content, outcome
+from subord.services.files import content, delivery, outcome
 from subord.services.files.agent import act
 from subord.services.files.manifest import FILE, Entry, Manifest, digest_of, opening
 from subord.services.files.outcome import Pushed
@@ -219,3 +220,30 @@ def test_an_agent_that_starts_undoes_what_was_left(tmp_path: Path) -> None:
     (tmp_path / "files" / f"{TAG.hex()}.part").touch()
     recover_all(str(tmp_path))
     assert list((tmp_path / "files").iterdir()) == []
+
+
+def test_what_cannot_be_recovered_is_logged_and_takes_nothing_else_away(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "files" / "sets").mkdir(parents=True)
+    (tmp_path / "files" / "sets" / "web.set").mkdir()
+    (tmp_path / "files" / f"{TAG.hex()}.part").touch()
+    recover_all(str(tmp_path))
+    assert [each.name for each in (tmp_path / "files").iterdir()] == ["sets"]
+    assert "the record of the set web cannot be read: " in caplog.text
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "files").touch()
+    recover_all(str(tmp_path / "other"))
+    assert "has left of the service files stays as it is" in caplog.text
+
+
+def test_a_failure_of_a_recovery_is_logged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(_: str) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    (tmp_path / "files" / "x").mkdir(parents=True)
+    monkeypatch.setattr(delivery, "recover", fail)
+    recover_all(str(tmp_path))
+    assert "Input/output error" in caplog.text

@@ -13,11 +13,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from loops import over
 
 from subord.client.errors import CommandError
-from subord.services.files import commands, staging
+from subord.services.files import commands, delivery, records, staging
 from subord.services.files.delivery import Delivery, recover
 from subord.services.files.listing import contents, listed
 from subord.services.files.manifest import STAGED, Entry, Manifest, digest_of, opening
@@ -469,6 +470,180 @@ def test_a_record_that_cannot_be_used_is_no_obstacle(node: Node) -> None:
     recover(str(node.agent))
     broken.unlink()
     recover(str(node.agent))
+
+
+# -- what cannot be undone or finished now ------------------------------------------------------------------------
+
+
+forks = pytest.mark.filterwarnings("ignore:This process")  # of fork beside threads
+
+
+def interrupted(node: Node, state: str, *, renamed: int = 0) -> Path:
+    """A push whose process has ended in this state, after so many renames; where its command after it writes."""
+    filled(node.source)
+    ran = node.target.parent / "ran"
+    node.after = f"echo >> {ran}"
+    stop = {records.STAGING: (staging, "stage"), records.ACTIVATING: (os, "rename")}[state]
+    real, calls = getattr(*stop), itertools.count(1)
+
+    def end(*words: Any, **options: Any) -> None:
+        if state == records.STAGING or renamed:
+            real(*words, **options)
+        if next(calls) >= renamed:
+            os._exit(0)
+
+    bundle = node.bundle()
+    child = os.fork()
+    if not child:
+        setattr(*stop, end)
+        node.run(bundle)
+    os.waitpid(child, 0)
+    (record,) = [each for _, each in Records(str(node.agent)).left()]
+    assert record.state == state
+    return ran
+
+
+def is_left(node: Node) -> bool:
+    return os.listdir(node.agent / "files") == [TAG.hex()]
+
+
+def unmounted(node: Node) -> Path:
+    """Where the target is now; an empty directory is in its place."""
+    away = node.target.with_name("away")
+    node.target.rename(away)
+    node.target.mkdir()
+    return away
+
+
+def mounted(node: Node, away: Path) -> None:
+    node.target.rmdir()
+    away.rename(node.target)
+
+
+@forks
+@pytest.mark.parametrize("renamed", [0, 1, 4])
+def test_a_push_waits_for_a_file_system_that_is_not_mounted(
+    node: Node, renamed: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    ran = interrupted(node, records.ACTIVATING, renamed=renamed)
+    away = unmounted(node)
+    recover(str(node.agent))
+    assert (picture(node.target), ran.exists(), is_left(node)) == ({}, False, True)
+    assert "may not be mounted; it is left for a later start of the agent" in caplog.text
+    mounted(node, away)
+    recover(str(node.agent))
+    assert picture(node.target) == picture(node.source)
+    assert ran.read_text() == "\n"
+
+
+@forks
+def test_what_is_staged_waits_for_its_file_system(node: Node) -> None:
+    interrupted(node, records.STAGING)
+    away = unmounted(node)
+    recover(str(node.agent))
+    assert is_left(node)
+    node.target.rmdir()  # the file system above is not mounted, either
+    recover(str(node.agent))
+    assert is_left(node)
+    away.rename(node.target)
+    recover(str(node.agent))
+    assert picture(node.target) == {}
+
+
+@forks
+@pytest.mark.parametrize("code", [errno.EIO, errno.EMFILE, errno.ESTALE])
+@pytest.mark.parametrize("state", [records.STAGING, records.ACTIVATING])
+def test_a_target_that_cannot_be_opened_now_is_tried_again(
+    node: Node, state: str, code: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    interrupted(node, state)
+    real = os.open
+
+    def fail(path: Any, *words: Any, **options: Any) -> int:
+        if path == os.fsencode(node.target.name):
+            raise OSError(code, os.strerror(code))
+        return real(path, *words, **options)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "open", fail)
+        recover(str(node.agent))
+    assert is_left(node)
+    recover(str(node.agent))
+    assert picture(node.target) == ({} if state == records.STAGING else picture(node.source))
+
+
+@forks
+def test_a_directory_below_the_target_that_cannot_be_opened_keeps_the_record(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (node.target / "d").mkdir(mode=0o755)
+    interrupted(node, records.STAGING)
+    real = os.open
+
+    def fail(path: Any, *words: Any, **options: Any) -> int:
+        if path == b"d":
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        return real(path, *words, **options)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "open", fail)
+        recover(str(node.agent))
+    assert is_left(node)
+    recover(str(node.agent))
+    assert sorted(picture(node.target)) == ["d"]
+
+
+@forks
+def test_a_device_with_another_number_is_known_by_what_is_staged(node: Node) -> None:
+    interrupted(node, records.ACTIVATING, renamed=1)
+    ((tag, record),) = Records(str(node.agent)).left()
+    Records(str(node.agent)).write(tag, msgspec.structs.replace(record, place=(1, 1)))
+    recover(str(node.agent))
+    assert picture(node.target) == picture(node.source)
+
+
+@forks
+def test_a_record_of_an_earlier_release_counts(node: Node) -> None:
+    interrupted(node, records.ACTIVATING, renamed=1)
+    path = node.agent / "files" / TAG.hex()
+    path.write_bytes(msgspec.msgpack.encode(msgspec.msgpack.decode(path.read_bytes())[:6]))
+    recover(str(node.agent))
+    assert picture(node.target) == picture(node.source)
+
+
+@forks
+def test_a_step_that_has_neither_name_is_not_done(node: Node, caplog: pytest.LogCaptureFixture) -> None:
+    ran = interrupted(node, records.ACTIVATING, renamed=2)
+    (node.target / "run").unlink()
+    recover(str(node.agent))
+    assert not ran.exists()
+    assert "run is neither staged nor in place" in caplog.text
+
+
+@forks
+def test_a_push_that_can_never_be_finished_is_given_up(node: Node, caplog: pytest.LogCaptureFixture) -> None:
+    interrupted(node, records.ACTIVATING)
+    unmounted(node)
+    path = node.agent / "files" / TAG.hex()
+    for age_s in (0.0, delivery.LEFT_S_MAX - 60):
+        os.utime(path, (0, time.time() - age_s))
+        recover(str(node.agent))
+        assert is_left(node)
+    os.utime(path, (0, time.time() - delivery.LEFT_S_MAX - 60))
+    recover(str(node.agent))
+    assert f"it is given up: delete what is left in {node.target} under names" in caplog.text
+
+
+def test_what_is_left_is_bounded_in_number(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(delivery, "LEFT_MAX", 2)
+    kept = Records(str(node.agent))
+    for number in range(4):
+        kept.write(bytes([number]) * 16, records.Record("staging", bytes(node.target), (), (), "", (), (1, 1)))
+        os.utime(node.agent / "files" / (bytes([number]) * 16).hex(), (0, time.time() - 100 * (number % 3)))
+    recover(str(node.agent))
+    assert sorted(os.listdir(node.agent / "files")) == ["00" * 16, "03" * 16]
+    for name in os.listdir(node.agent / "files"):
+        (node.agent / "files" / name).unlink()
 
 
 # -- reading ------------------------------------------------------------------------------------------------

@@ -57,6 +57,7 @@ def environment(account: Account, run: Run, context: Context) -> dict[bytes, byt
 def directory(account: Account, run: Run) -> str:
     """That of the order; else the home, or / if it cannot be entered."""
     if run.directory:
+        os.path.exists(run.directory)  # blocks here, and not where the process is started, if its server hangs
         return os.fsdecode(run.directory)
     return account.home if os.path.isdir(account.home) else ROOT_DIRECTORY
 

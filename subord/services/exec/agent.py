@@ -13,9 +13,8 @@ import os
 import shlex
 import shutil
 import subprocess
-from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 import trio
 
@@ -24,11 +23,11 @@ from subord.services.acting import Context
 from subord.services.exec import commands, kept, outcome, session
 from subord.services.exec.account import ROOT_DIRECTORY, Account, account_of, options
 from subord.services.exec.kept import Sink
-from subord.services.exec.outcome import Ended, Listing, Piece
+from subord.services.exec.outcome import Ended, Listing, Piece, Result
 from subord.services.exec.reading import Output
-from subord.services.exec.task import PIECE_BYTES_MAX, Fetch, List, Run, Stop, decode
+from subord.services.exec.task import PIECE_BYTES_MAX, Fetch, List, Run, Stop, Task, decode
+from subord.services.looking import LookError, looked_up
 
-Found = TypeVar("Found")
 logger = logging.getLogger("subord")
 
 LEASED: Final = True
@@ -43,25 +42,36 @@ async def act(payload: bytes, context: Context) -> bytes:
     task = decode(payload)
     if task is None:
         return outcome.encode(Ended(outcome.OTHER_RELEASE))
-    account = await _looked_up(account_of, context.user)
+    try:
+        return outcome.encode(await _result(task, context))
+    except LookError as error:
+        return outcome.encode(Ended(outcome.NOT_STARTED, detail=str(error)))
+
+
+async def _result(task: Task, context: Context) -> Result:
+    """Raises LookError."""
+    account = await looked_up(context.left_s, account_of, context.user)
     if account is None:
-        return outcome.encode(Ended(outcome.NO_USER, detail=context.user))
+        return Ended(outcome.NO_USER, detail=context.user)
     match task:
         case Fetch():
-            return outcome.encode(await _fetched(task, account, context))
+            return await _fetched(task, account, context)
         case Stop():
             how = outcome.EXITED if commands.stop(task.of, account) else outcome.NOT_RUNNING
             logger.info("exec of %s as %s ends tag %s: %s", context.principal, context.user, task.of.hex(), how)
-            return outcome.encode(Ended(how))
+            return Ended(how)
         case List():
-            return outcome.encode(Listing(commands.seen_by(account)))
+            return Listing(commands.seen_by(account))
         case Run():
-            return outcome.encode(await _logged(task, account, context))
+            return await _logged(task, account, context)
 
 
 async def _logged(task: Run, account: Account, context: Context) -> Ended:
     _log(task, context, "tries" if task.is_trial else "runs")
-    ended = await (_looked_up(_tried, task, account, context) if task.is_trial else _run(task, account, context))
+    if task.is_trial:
+        ended = await looked_up(context.left_s, _tried, task, account, context)
+    else:
+        ended = await _run(task, account, context)
     _log(task, context, f"ended, {ended.how} ({ended.code}):")
     return ended
 
@@ -148,8 +158,8 @@ async def _feed(pipe: trio.abc.SendStream, data: bytes) -> None:
 
 
 async def _started(task: Run, account: Account, context: Context) -> trio.Process:
-    """Raises OSError."""
-    given = await _looked_up(options, account, task, context)
+    """Raises OSError, LookError."""
+    given = await looked_up(context.left_s, options, account, task, context)
     try:
         return await _open(task, given)
     except PermissionError as error:
@@ -166,11 +176,6 @@ async def _open(task: Run, given: dict[str, Any]) -> trio.Process:
         stderr=subprocess.PIPE,
         **given,
     )
-
-
-async def _looked_up(look: Callable[..., Found], *words: object) -> Found:
-    """What a function says that may block, in a thread; a server that hangs does not hold up the end of an order."""
-    return await trio.to_thread.run_sync(look, *words, abandon_on_cancel=True)
 
 
 def _not_started(error: OSError) -> Ended:

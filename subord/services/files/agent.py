@@ -30,6 +30,7 @@ from subord.services.files.sets.words import Followed, encode_followed
 from subord.services.files.staging import Owner
 from subord.services.files.stream import Stream
 from subord.services.files.task import Await, Collect, Compare, Look, Push, Task, decode
+from subord.services.looking import LookError, looked_up
 
 logger = logging.getLogger("subord")
 LEASED: Final = False
@@ -46,9 +47,13 @@ def recover(directory: str) -> None:
 
 async def act(payload: bytes, context: Context) -> bytes:
     """The result of this node."""
-    task, account = decode(payload), account_of(context.user)
+    task = decode(payload)
     if task is None:
         return encode(refused(outcome.OTHER_RELEASE))
+    try:
+        account = await looked_up(context.left_s, account_of, context.user)
+    except LookError as error:
+        return encode(refused(outcome.FAILED, str(error)))
     if account is None:
         return encode(refused(outcome.NO_USER, context.user))
     if account.uid != os.geteuid():
@@ -71,8 +76,9 @@ async def _result(task: Task, account: Account, context: Context) -> Result:
 
 
 async def follow(handed: Handed, context: Context) -> bytes:
-    """What came of the document of a set, as the daemon is told."""
-    account = account_of(context.user)
+    """What came of the document of a set, as the daemon is told. Raises LookError: the daemon keeps what it holds for
+    the set, and hands the document over again."""
+    account = await looked_up(context.left_s, account_of, context.user)
     if account is None or account.uid != os.geteuid():
         return encode_followed(Followed(outcome.FAILED, outcome.NOT_ROOT))
     return await sets.follow(handed, account, context)

@@ -18,14 +18,18 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Final
 
+import msgspec
+
 from subord.services.files import commands, staging
-from subord.services.files.manifest import DIRECTORY, Manifest, shown
+from subord.services.files.manifest import DIRECTORY, STAGED, Manifest, shown
 from subord.services.files.outcome import (
     AFTER_FAILED,
     CHANGED,
     CHECK_FAILED,
     DETAIL_CHARS_MAX,
+    FAILED,
     IS_A_DIRECTORY,
+    NO_DIRECTORY,
     NOT_A_DIRECTORY,
     PART,
     SPECIAL,
@@ -37,7 +41,7 @@ from subord.services.files.outcome import (
 )
 from subord.services.files.places import Target, named, remove, status_of
 from subord.services.files.plan import OTHER, Conflict, Plan, differing, plan
-from subord.services.files.records import ACTIVATING, AFTER, STAGING, Adjusted, Record, Records
+from subord.services.files.records import ACTIVATING, AFTER, ANY_PLACE, STAGING, Adjusted, Record, Records
 from subord.services.files.staging import Owner, Pause
 from subord.services.files.stream import Stream
 
@@ -45,6 +49,9 @@ logger = logging.getLogger("subord")
 LOCK_S: Final = 0.1
 RECOVER_S: Final = 60.0
 """For the command after a push that an earlier process had begun."""
+LEFT_S_MAX: Final = 7 * 86400.0
+LEFT_MAX: Final = 64
+"""For so long, and so many, records are kept of pushes that can be neither undone nor finished."""
 _lock = threading.Lock()
 """One push at a time changes files."""
 
@@ -80,7 +87,7 @@ class Delivery:
         if is_trial or planned.is_empty:
             how = UNCHANGED if planned.is_empty else TRIAL
             return _pushed(how, planned, differing(planned))
-        record = self._record(manifest, planned, owners)
+        record = self._record(manifest, planned, owners, target)
         self._records.write(self._tag, record)
         try:
             staging.stage(target, manifest.entries, planned, owners, stream, pause=self._pause)
@@ -96,10 +103,11 @@ class Delivery:
         failed = after(record, self._records, self._tag, self._pause)
         return _pushed(AFTER_FAILED if failed else CHANGED, planned, failed)
 
-    def _record(self, manifest: Manifest, planned: Plan, owners: Mapping[bytes, Owner]) -> Record:
+    def _record(self, manifest: Manifest, planned: Plan, owners: Mapping[bytes, Owner], target: Target) -> Record:
         adjusted = tuple(Adjusted(each.path, each.mode, *owners[each.path]) for each in planned.adjusted)
         steps = tuple((each.folder, each.staged, each.final) for each in planned.steps)
-        return Record(STAGING, manifest.to, steps, adjusted, manifest.after, tuple(self._environment.items()))
+        shell = tuple(self._environment.items())
+        return Record(STAGING, manifest.to, steps, adjusted, manifest.after, shell, target.place)
 
     def _check(self, manifest: Manifest, planned: Plan, target: Target) -> None:
         if not manifest.check:
@@ -124,7 +132,7 @@ def activate(record: Record, target: Target, records: Records, tag: bytes, *, is
     try:
         for folder, staged, final in record.steps:
             place = target.folder(folder)
-            if not is_resumed or status_of(staged, place) is not None:
+            if not is_resumed or not _is_renamed(staged, final, place):
                 os.rename(staged, final, src_dir_fd=place, dst_dir_fd=place)
             count += 1
         for each in record.adjusted:
@@ -138,6 +146,15 @@ def activate(record: Record, target: Target, records: Records, tag: bytes, *, is
             raise
         return f"{count} of {len(record.steps) + len(record.adjusted)}: {error}"[:DETAIL_CHARS_MAX]
     return ""
+
+
+def _is_renamed(staged: bytes, final: bytes, place: int) -> bool:
+    """Whether the step was done before. Raises FilesError: nothing has either name."""
+    if status_of(staged, place) is not None:
+        return False
+    if status_of(final, place) is None:
+        raise FilesError(FAILED, f"{shown(final)} is neither staged nor in place")
+    return True
 
 
 def after(record: Record, records: Records, tag: bytes, pause: Pause) -> str:
@@ -164,25 +181,40 @@ def _note_after(record: Record, records: Records, tag: bytes) -> None:
 
 
 def recover(directory: str) -> None:
-    """Undo or finish what an earlier process of the agent has left. Call it before other pushes."""
-    records = Records(directory)
-    for tag, record in list(records.left()):
+    """Undo or finish what an earlier process of the agent has left. Call it before other pushes. What cannot be
+    undone or finished now stays for a later start, but neither for ever nor without number."""
+    records, left = Records(directory), 0
+    for tag, record in sorted(records.left(), key=lambda each: records.age_s(each[0]) or 0.0):  # the oldest give way
         try:
             said = _recovered(records, tag, record)
-        except FilesError as error:
-            said = f"is given up: {error}"
-            with suppress(OSError):
-                records.drop(tag)
-        except OSError as error:
-            said = f"is left as it is: {error}"
+        except (FilesError, OSError) as error:
+            said = f"is not finished: {error}"
+        with suppress(OSError):
+            age_s = records.age_s(tag)
+            if age_s is not None:
+                left += 1
+                said += "; " + _kept(records, tag, record, is_too_much=age_s > LEFT_S_MAX or left > LEFT_MAX)
         logger.warning("the push %s, which an earlier process had begun, %s", tag.hex(), said)
 
 
+def _kept(records: Records, tag: bytes, record: Record, *, is_too_much: bool) -> str:
+    """What becomes of a record that is not done with. Raises OSError."""
+    if not is_too_much:
+        return "it is left for a later start of the agent"
+    records.drop(tag)
+    return f"it is given up: delete what is left in {shown(record.to)} under names that begin with {shown(STAGED)}"
+
+
 def _recovered(records: Records, tag: bytes, record: Record) -> str:
+    """What was done. Raises FilesError, OSError: nothing, and the record stays if there is something to do."""
     if record.state == AFTER:
         records.drop(tag)
         return "was done, but perhaps the command after it"
     with Target(record.to) as target:
+        if not _is_place(record, target):
+            raise FilesError(
+                FAILED, f"{shown(record.to)} is another directory now; its file system may not be mounted"
+            )
         if record.state == STAGING:
             return "is undone" if _give_up(record, target, records, tag) else "cannot be undone now"
         detail = activate(record, target, records, tag, is_resumed=True)
@@ -190,6 +222,16 @@ def _recovered(records: Records, tag: bytes, record: Record) -> str:
         return f"is done in part: {detail}"
     failed = after(record, records, tag, _limit(RECOVER_S))
     return f"is done; the command after it failed: {failed}" if failed else "is done"
+
+
+def _is_place(record: Record, target: Target) -> bool:
+    """Whether the target is the directory of the push: not the one below a mount point that is empty now. What is
+    staged tells it, too, because a device may have another number after a restart of the machine."""
+    if record.place in (ANY_PLACE, target.place):
+        return True
+    with suppress(FilesError):
+        return any(status_of(staged, target.folder(folder)) is not None for folder, staged, _ in record.steps)
+    return False
 
 
 def _limit(seconds: float) -> Pause:
@@ -207,20 +249,21 @@ def _give_up(record: Record, target: Target, records: Records, tag: bytes) -> bo
     is_removed = True
     for folder, staged, _ in record.steps:
         try:
-            with suppress(FilesError):  # the directory is gone
-                remove(staged, target.folder(folder))
+            remove(staged, target.folder(folder))
+        except FilesError as error:
+            is_removed = is_removed and error.how == NO_DIRECTORY  # what was in it is gone, too
         except OSError:
             is_removed = False
     with suppress(OSError):
         if is_removed:
             records.drop(tag)
-        else:
+        elif record.state != STAGING:  # the time of the record is that of the push
             records.write(tag, _in(record, STAGING))
     return is_removed
 
 
 def _in(record: Record, state: str) -> Record:
-    return Record(state, record.to, record.steps, record.adjusted, record.after, record.environment)
+    return msgspec.structs.replace(record, state=state)
 
 
 def _pushed(how: str, planned: Plan, detail: str = "") -> Pushed:

@@ -37,6 +37,12 @@ class Target:
         self._last = b""
         self._descriptor = os.dup(self._top)
 
+    @property
+    def place(self) -> tuple[int, int]:
+        """Device and number of the target directory. Raises OSError."""
+        status = os.fstat(self._top)
+        return status.st_dev, status.st_ino
+
     def folder(self, path: bytes) -> int:
         """The descriptor of a directory below the target, b"": of the target; it is valid until the next call.
         Raises FilesError."""

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import logging
 import os
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 from typing import Annotated, Final
@@ -27,6 +28,7 @@ STAGING: Final = "staging"
 ACTIVATING: Final = "activating"
 AFTER: Final = "after"
 RECORD_BYTES_MAX: Final = 64 << 20
+ANY_PLACE: Final = (0, 0)
 _PART: Final = ".part"
 
 
@@ -40,7 +42,8 @@ class Adjusted(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Record(msgspec.Struct, frozen=True, array_like=True):
-    """`steps`: folder, staged name and final name of each rename. `environment`: of the command `after`."""
+    """`steps`: folder, staged name and final name of each rename. `environment`: of the command `after`. `place`:
+    device and number of the target directory; ANY_PLACE: of a release that did not note it."""
 
     state: str
     to: bytes
@@ -48,6 +51,7 @@ class Record(msgspec.Struct, frozen=True, array_like=True):
     adjusted: tuple[Adjusted, ...]
     after: str
     environment: tuple[tuple[bytes, bytes], ...]
+    place: tuple[int, int] = ANY_PLACE
 
 
 _decoder = msgspec.msgpack.Decoder(Record)
@@ -71,6 +75,13 @@ class Records:
         with suppress(FileNotFoundError):
             os.unlink(self._path(tag))
             _sync(self._directory)
+
+    def age_s(self, tag: bytes) -> float | None:
+        """Since it was written; None: it is not there, or cannot be looked at."""
+        try:
+            return time.time() - os.stat(self._path(tag)).st_mtime
+        except OSError:
+            return None
 
     def left(self) -> Iterator[tuple[bytes, Record]]:
         """Those of earlier processes. One that cannot be read is logged and left."""
