@@ -525,8 +525,8 @@ MUTATIONS = (
         "hung-leaders-stop-orders",
         "Only the leader is asked for a coordinator, and no node above it.",
         "core/carriage/engine/routing.py",
-        "for each in (leader, *reversed(self._tree.path)):",
-        "for each in (leader,):",
+        "for each in task.above if leader is None else (leader, *task.above):",
+        "for each in () if leader is None else (leader,):",
         services=True,
     ),
     Mutation(
