@@ -134,20 +134,21 @@ async def _ended(process: trio.Process, task: Run, output: Output, waiting: trio
                 is_over = True
             if not is_over:
                 is_stopped = True
-                await _stopped(process)
+                with trio.move_on_after(session.END_S_MAX, shield=True):
+                    await _stopped(process)
             nursery.cancel_scope.deadline = trio.current_time() + DRAIN_S
     finally:
         if not (is_over or is_stopped):
-            await _stopped(process)
+            with trio.move_on_after(session.END_S_MAX, shield=True):
+                await _stopped(process)
     return is_over
 
 
 async def _stopped(process: trio.Process) -> None:
-    """End the session of a command, also when its order is cancelled meanwhile. The first process may end before the
-    others, so its end says nothing of them."""
-    with trio.move_on_after(session.END_S_MAX, shield=True):
-        await session.end(process.pid)
-        await process.wait()
+    """End the session of a command. The caller shields it, so that a late cancellation leaves no process. The first
+    process may end before the others, so its end says nothing of them."""
+    await session.end(process.pid)
+    await process.wait()
 
 
 async def _feed(pipe: trio.abc.SendStream, data: bytes) -> None:
