@@ -110,6 +110,7 @@ def begin_in(
             linux.own_folder(path, place)
         linux.die_with(starter, signal.SIGKILL)
         os.setpriority(os.PRIO_PROCESS, 0, 0)  # a process that measures may have a higher one
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # a shell has what it starts in the background ignore it
 
     return subprocess.Popen(command, preexec_fn=enter_node, **options)  # noqa: PLW1509 - it has one thread
 
