@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import toy_services
 import trio
 from conditions import until
 from disks import KIB, PAGE, Disk, apart
@@ -18,9 +17,8 @@ from subord.agent.revoked import RevokedList
 from subord.core.carriage.documents import Documents
 from subord.core.carriage.engine.causes import CLOCK_BACK, NO_JOURNAL
 from subord.core.carriage.engine.interface import Outcome
-from subord.runtime.orders import agent as client
 from tests.agent.test_agent_judge import CLUSTER, Operators, revoking
-from tests.agent.test_agent_serving import TOUCHED, Stage
+from tests.agent.test_agent_serving import TOUCHED, Stage, staged
 
 DIGEST = b"d" * 32
 MINUTE_MS = 60_000
@@ -32,10 +30,7 @@ def tag(number: int) -> bytes:
 
 @pytest.fixture
 def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stage:
-    toy_services.register(monkeypatch.setattr)
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(client, "PAUSES_S", (0.0, 0.0))
-    return Stage(tmp_path)
+    return staged(tmp_path, monkeypatch)
 
 
 @apart

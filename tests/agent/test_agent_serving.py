@@ -110,12 +110,17 @@ class Stage:
         return len(file.read_text().splitlines()) if file.exists() else 0
 
 
-@pytest.fixture
-def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stage:
+def staged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stage:
+    """With toy services, and a daemon that does not wait for the agent."""
     toy_services.register(monkeypatch.setattr)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(client, "PAUSES_S", (0.0, 0.0))
     return Stage(tmp_path)
+
+
+@pytest.fixture
+def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stage:
+    return staged(tmp_path, monkeypatch)
 
 
 TOUCHED = Outcome(b"touched")

@@ -550,6 +550,20 @@ def test_what_is_staged_waits_for_its_file_system(node: Node) -> None:
     assert picture(node.target) == {}
 
 
+def recovered_without(name: bytes, code: int, node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The agent starts while a directory cannot be opened."""
+    real = os.open
+
+    def fail(path: Any, *words: Any, **options: Any) -> int:
+        if path == name:
+            raise OSError(code, os.strerror(code))
+        return real(path, *words, **options)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "open", fail)
+        recover(str(node.agent))
+
+
 @forks
 @pytest.mark.parametrize("code", [errno.EIO, errno.EMFILE, errno.ESTALE])
 @pytest.mark.parametrize("state", [records.STAGING, records.ACTIVATING])
@@ -557,16 +571,7 @@ def test_a_target_that_cannot_be_opened_now_is_tried_again(
     node: Node, state: str, code: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     interrupted(node, state)
-    real = os.open
-
-    def fail(path: Any, *words: Any, **options: Any) -> int:
-        if path == os.fsencode(node.target.name):
-            raise OSError(code, os.strerror(code))
-        return real(path, *words, **options)
-
-    with monkeypatch.context() as patched:
-        patched.setattr(os, "open", fail)
-        recover(str(node.agent))
+    recovered_without(os.fsencode(node.target.name), code, node, monkeypatch)
     assert is_left(node)
     recover(str(node.agent))
     assert picture(node.target) == ({} if state == records.STAGING else picture(node.source))
@@ -578,16 +583,7 @@ def test_a_directory_below_the_target_that_cannot_be_opened_keeps_the_record(
 ) -> None:
     (node.target / "d").mkdir(mode=0o755)
     interrupted(node, records.STAGING)
-    real = os.open
-
-    def fail(path: Any, *words: Any, **options: Any) -> int:
-        if path == b"d":
-            raise OSError(errno.EIO, os.strerror(errno.EIO))
-        return real(path, *words, **options)
-
-    with monkeypatch.context() as patched:
-        patched.setattr(os, "open", fail)
-        recover(str(node.agent))
+    recovered_without(b"d", errno.EIO, node, monkeypatch)
     assert is_left(node)
     recover(str(node.agent))
     assert sorted(picture(node.target)) == ["d"]
