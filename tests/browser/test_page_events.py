@@ -156,6 +156,8 @@ def test_the_changes_of_the_last_hour(browser: Browser, page_of: PageOf) -> None
 def test_the_part_of_the_hour_that_is_not_known(browser: Browser, page_of: PageOf) -> None:
     began = time.time() - 1200
     page_of(World().node(1), {"/v1/events": streams(stream([change("moved", 9, began, 3, 4)]))})
-    since = time.strftime("%H:%M", time.localtime(began))
+    at = time.localtime(began)
+    yesterday = at.tm_yday != time.localtime().tm_yday  # within 20 minutes of midnight: the page then says the day
+    since = time.strftime("%-d %b %H:%M" if yesterday else "%H:%M", at)
     browser.until(lambda: browser.text("#hour-text") == f"1 change since {since}", "the text")
     assert browser.one("#hour .unknown").get_attribute("d") == "M0 19.5H78"
