@@ -110,7 +110,7 @@ class Play:
             self._do(step)
         self._end_faults()
         start = self._watch.begin()
-        healed = demand_healing(self.world)
+        healed = demand_healing(self.world, tight.look_s(self.settings, start))
         shares = tight.demand(self.settings, start, self._watch.used(healed), self.world.now)
         if self._remembered is not None:
             self._remembered.demand()

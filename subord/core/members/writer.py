@@ -129,9 +129,10 @@ class Writer:
                 is_known = before is not None and before.record == record
                 new[position] = before if before is not None and is_known else _New(now, wall_ms, record)
         self._new = new
-        if not new or min(each.at for each in new.values()) + UP_DELAY_S > now:
+        stayed = {p for p, each in new.items() if each.at + UP_DELAY_S <= now}
+        if not stayed:
             return []
-        due = [p for p, each in new.items() if not each.has_left or now - each.at >= UP_DELAY_S]
+        due = [p for p, each in new.items() if not each.has_left or p in stayed]
         first_ms = min(new[position].wall_ms for position in due)
         stamp_ms = max(self._stamp(position, first_ms) for position in due)
         self._new = {position: each for position, each in new.items() if position not in due}

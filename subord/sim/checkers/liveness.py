@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable
-from math import ceil
+from math import ceil, inf
 
 import msgspec
 
@@ -209,8 +209,11 @@ def demand_wholeness(world: World, *, home: bool) -> None:
         world.run(LOOK_EVERY_S)
 
 
-def demand_healing(world: World) -> Healed:
-    """Wait until L1 to L5 hold. Raises Violation when one does not hold within its bound."""
+def demand_healing(world: World, look_s: float = inf) -> Healed:
+    """Wait until L1 to L5 hold. Raises Violation when one does not hold within its bound.
+
+    `look_s`: looks at this moment too, so that a bound between two looks is judged exactly.
+    """
     living = list(world.living())
     if not living:
         return Healed(first_s=0.0, whole_s=0.0, settled_s=0.0, bound_s=0.0)
@@ -234,7 +237,11 @@ def demand_healing(world: World) -> Healed:
                 raise Violation(found[0], world.now, f"{found[1]}, {world.now - began:.1f} s after the last fault")
         if world.moved_at > until:
             raise Violation("L4", world.now, f"a leader changed {world.moved_at - began:.1f} s after the last fault")
-        world.run(LOOK_EVERY_S)
+        next_at, moment = world.now + LOOK_EVERY_S, began + look_s
+        if first_at is None and world.now < moment < next_at:
+            world.run(moment - world.now)
+            first_at = world.now if complaint(world, home=False, paths=True) is None else None
+        world.run(next_at - world.now)
     _demand_rest(world, len(living), bounds)
     assert first_at is not None
     assert whole_at is not None

@@ -36,6 +36,7 @@ CHAIN_ANSWERS = 0.5  # per guest, where one guest slot leaves only a chain, whic
 LOW_FANOUT = 4
 DEEPER, DEEPER_LOW = 2, 3  # levels below the full tree where a guest may stay; the second below LOW_FANOUT
 NEARER = 2  # more by latency, which prefers a near leader to a high one
+JUST_BEFORE_S = 1e-6  # of a bound, for the rounding of sums
 BOUNDS = {"orphan_s": "L8", "whole_s": "L7", "settled_s": "L7", "moves": "L9", "depth": "L10"}
 """The bounded values, and their invariants."""
 
@@ -123,6 +124,11 @@ class Bounds(msgspec.Struct, frozen=True, kw_only=True):
         return {
             name: took / most if most else float(took > 0) for name, (took, most) in pairs.items() if most is not None
         }
+
+
+def look_s(settings: Settings, start: Start | None) -> float:
+    """When to look whether the tree is whole, in seconds after the last fault: at its bound."""
+    return inf if start is None else Bounds.of(settings, start).whole_s - JUST_BEFORE_S
 
 
 def _poll_s(settings: Settings) -> float:

@@ -15,6 +15,8 @@ from typing import Final
 from subord.core.carriage.engine.frames import Order, order_of
 from subord.core.carriage.engine.interface import Answer, Wakeup
 from subord.core.carriage.engine.ranges import Ranges
+from subord.core.members.register import State
+from subord.core.members.writer import GRACE_S
 from subord.core.view import Position
 from subord.sim.player import Play, Played
 from subord.sim.scenario.definition import Scenario
@@ -27,6 +29,7 @@ from subord.sim.services.orders import Orders
 from subord.sim.services.reports import ReportDraw, ReportSide
 from subord.sim.services.truth import LEASED, READ
 from subord.sim.violation import Violation
+from subord.sim.world.members import Members
 
 LEASED_S: Final = 17.0  # longer than a lease
 LEASED_LEFT_S: Final = 60.0
@@ -40,6 +43,7 @@ AHEAD_S: Final = (0.0, 0.0, 0.0003, 0.0006, 0.001)  # by which an order is ahead
 STORED_S_MAX: Final = 150.0  # the longest pause between two trials, twice
 AFTER_STOP_S: Final = 15.0  # a stopped node continues, and all streams open again
 AFTER_DEATH_S: Final = 2.0
+REMEMBERED_S: Final = 10.0  # of what a root writes: the delay of its looks, and of new nodes
 OVER_S: Final = 26.0  # the longest order
 LONG_S: Final = 2000.0  # tags are kept no longer
 OLDER: Final = "older release"
@@ -51,6 +55,8 @@ class OrderPlay:
     def __init__(self, script: Scenario) -> None:
         self.play = Play(script, checked=False)  # the tree has campaigns of its own
         self.world = self.play.world
+        if not script.cluster.register:
+            self.world.members = Members(self.world)  # as in any daemon; what they remember is not judged
         self.judge = Judge(self.world)
         self.draw = OrderDraw(script.seed, self.play.positions)
         self.orders = Orders(self.world, self.judge, Random(f"{script.seed}/pipes"))
@@ -169,6 +175,7 @@ class OrderPlay:
         able = sorted(self.orders.engines)
         if not able or not self._can_be_whole():
             return
+        self._await_register()
         for _ in range(2):
             issuer = self.draw.chance.choice(able)
             targets = self.draw.chance.choice((None, Ranges.of(able), Ranges.of([self.draw.chance.choice(able)])))
@@ -177,10 +184,24 @@ class OrderPlay:
             if took_s > SETTLED_S_MAX:
                 raise Violation("C10", self.world.now, f"{issuer} was answered after {took_s:.2f} s")
 
+    def _await_register(self) -> None:
+        """Wait until no root remembers a node as up that is gone: it may be on its way for GRACE_S."""
+        world, until = self.world, self.world.now + GRACE_S + REMEMBERED_S
+        while stale := [each for root in self._roots() for each in self._remembered(root) if each not in world.nodes]:
+            if world.now > until:
+                raise Violation("C10", world.now, f"a root remembers {stale} as up")
+            world.run(1.0)
+
+    def _remembered(self, position: Position) -> list[Position]:
+        assert self.world.members is not None
+        return self.world.members.of[position].register.positions(State.UP)
+
+    def _roots(self) -> list[Position]:
+        return [each for each in self.world.nodes if self.world.leader_of(each) == 0]
+
     def _can_be_whole(self) -> bool:
         """Whether the root knows orders, so that there is a coordinator, and no member lies about the tree."""
-        roots = [each for each in self.world.nodes if self.world.leader_of(each) == 0]
-        return not self.world.unjudged and all(each in self.orders.engines for each in roots)
+        return not self.world.unjudged and all(each in self.orders.engines for each in self._roots())
 
     def _demand(self, issuer: Position, answer: Answer, wanted: set[Position], rule: str) -> None:
         """The nodes of a settled tree that have told: all wanted ones."""

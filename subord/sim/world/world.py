@@ -336,9 +336,9 @@ class World:
                 self.members.gone(position)
         elif node is not None:
             self.edges.observe(position, notice)
-            self.identities.observe(notice)
             if self.members is not None:
                 self.members.observe(position, notice)
+            self.identities.observe(notice)  # the operator forgets a late key once the node has stamped it
         self.on_notice(position, notice)
 
     # -- datagrams ------------------------------------------------------------------------------------------
