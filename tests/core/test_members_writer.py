@@ -57,6 +57,16 @@ def test_new_nodes_are_written_together() -> None:
     assert root.look(after_s=UP_DELAY_S) == []
 
 
+def test_a_row_after_a_goodbye_counts_at_its_deadline() -> None:
+    """Sums and differences of times round differently (services, seed 40)."""
+    for tenths in range(200):
+        root = rooted(Run(1, 5, Record(WALL_MS - 1000, State.LEFT, WALL_MS - 1000)))
+        root.now = tenths / 10
+        assert root.look() == []
+        assert root.look(after_s=root.writer.deadline - root.now)
+        assert root.state(1) is State.UP
+
+
 def test_a_goodbye_on_its_way_to_the_root_is_later_than_the_arrival() -> None:
     """The node left before the root wrote it; the record of its leader comes after that."""
     root = rooted(live=range(1, 4))

@@ -349,6 +349,21 @@ def test_the_results_of_a_coordinator_end_an_order_for_all() -> None:
     assert ended.answer.missing == ()
 
 
+def test_a_part_of_the_targets_does_not_pass_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The targets of a large cluster take several frames, and the link may close between two."""
+    monkeypatch.setattr(bounds, "ITEMS_BYTES_MAX", 2)
+    engine = engine_of(1)
+    opened(engine)
+    every = Ask(1, True, 0, 20000, (), order_of(TAG, "read", b"", None, 2))
+    sent = bodies(engine.handle(Arrived("link", encode(9, 1, every)), 0.0))
+    assert [each.lacks for each in sent if isinstance(each, Resolved)] == [""]
+    stage = Stage(dict.fromkeys((1, 3, 5, 7), 1) | {1: 0})
+    engine = Engine(StageTree(stage, 1), SERVICES)
+    opened(engine)
+    sent = bodies(engine.handle(Arrived("link", encode(9, 1, every)), 0.0))
+    assert [each.lacks for each in sent if isinstance(each, Resolved)] == ["no coordinator"] * 3 + [""]
+
+
 def test_a_node_that_has_lost_its_leader_asks_the_nodes_above_it() -> None:
     stage = Stage({1: 0, 2: 1, 3: 2, 4: 3})
     engine = Engine(LostTree(stage, 4), SERVICES)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import inf
+
 import msgspec
 import pytest
 from loops import over
@@ -12,7 +14,7 @@ from subord.core.mapping.registry import MappingName
 from subord.core.settings import Settings
 from subord.sim import campaign
 from subord.sim.checkers import tight
-from subord.sim.checkers.liveness import Healed
+from subord.sim.checkers.liveness import LOOK_EVERY_S, Healed, demand_healing
 from subord.sim.checkers.tight import BOUNDS, Bounds, Start, Used
 from subord.sim.player import Play
 from subord.sim.scenario.definition import Perform, read
@@ -22,6 +24,11 @@ FROM_BEHIND = """
 title = "Guests come, the highest ranks first"
 cluster = { positions = "101-122", fanout = 4, timing = "lab", announce = true }
 steps = [{ do = "start", order = "reverse", gap_s = 1.0 }, { do = "pass", s = 1.0 }]
+"""
+VANISHES = """
+title = "A leader vanishes"
+cluster = { nodes = 15, fanout = 2, timing = "lab" }
+steps = [{ do = "start" }, { do = "pass", s = 20 }, { do = "vanish", nodes = "2" }]
 """
 BEGIN = Start(
     nodes=31,
@@ -133,17 +140,25 @@ def test_a_node_whose_place_another_life_of_its_address_holds_is_counted() -> No
 
 
 def test_the_used_shares_are_measured() -> None:
-    play = Play(
-        read("""
-title = "A leader vanishes"
-cluster = { nodes = 15, fanout = 2, timing = "lab" }
-steps = [{ do = "start" }, { do = "pass", s = 20 }, { do = "vanish", nodes = "2" }]
-""")
-    )
-    shares = play.run().shares
+    shares = Play(read(VANISHES)).run().shares
     assert set(shares) == {"whole_s", "orphan_s", "moves", "depth"}, "4 and 5 are guests now"
     assert 0.3 < shares["whole_s"] < 1.0
     assert shares["moves"] == pytest.approx(2 / (2 * 0 + 2 + 2 + 12), abs=0.5)
+
+
+def test_a_bound_between_two_looks_is_judged_at_its_moment() -> None:
+    """Services, seed 6606: whole after 8.13 s, seen at 8.25 s, 8.135 s allowed."""
+
+    def seen(look_s: float) -> float:
+        play = Play(read(VANISHES))
+        for step in play.script.steps:
+            play._do(step)
+        return demand_healing(play.world, look_s).first_s
+
+    found = seen(inf)
+    assert found % LOOK_EVERY_S == pytest.approx(0.0)
+    assert seen(found - 0.001) == pytest.approx(found - 0.001)
+    assert seen(found - LOOK_EVERY_S) == found
 
 
 def test_a_root_that_has_become_the_best_since_the_last_fault_is_no_orphan() -> None:

@@ -374,10 +374,12 @@ class Engine:
         self._touch(task)
 
     def _pass_targets(self, task: Task, targets: Ranges) -> None:
-        """Tell the asker the targets of an order for all members."""
+        """Tell the asker the targets of an order for all members: only with the last part they are all."""
         if task.asker is not None:
-            for part in targets.chunks(bounds.ITEMS_BYTES_MAX):
-                self._links.send(task.asker.link, Resolved(task.asker.number, part.flat(), task.lacks))
+            parts = list(targets.chunks(bounds.ITEMS_BYTES_MAX))
+            for number, part in enumerate(parts, 1):
+                lacks = task.lacks if number == len(parts) else task.lacks or NO_COORDINATOR
+                self._links.send(task.asker.link, Resolved(task.asker.number, part.flat(), lacks))
 
     def _settle_all(self, now: float) -> None:
         """End the tasks that are complete, and plan to pass on what is new of others."""
