@@ -12,6 +12,7 @@ import trio
 READ_BYTES = 65536
 LENGTH_BYTES = 4
 SEND_S_MAX = 3.0
+TURN_S = 0.01  # frames that have arrived together are handled so long, then other tasks and timers have a turn
 
 Stream = trio.SocketStream | trio.SSLStream[trio.SocketStream]
 
@@ -59,6 +60,7 @@ class Frames:
     def __init__(self, stream: Stream) -> None:
         self._stream = stream
         self._buffer = bytearray()
+        self._turn_at = trio.current_time()
 
     async def next(self, bytes_max: int) -> bytes | None:
         """The next frame; None: the stream ended, or the frame is too long, and no further frame can be read.
@@ -73,8 +75,12 @@ class Frames:
             if not chunk:
                 return None
             buffer += chunk
+            self._turn_at = trio.current_time()
         if self._length() > bytes_max:
             return None
+        if trio.current_time() - self._turn_at > TURN_S:
+            await trio.lowlevel.checkpoint()
+            self._turn_at = trio.current_time()
         end = LENGTH_BYTES + self._length()
         with memoryview(buffer) as whole:
             found = bytes(whole[LENGTH_BYTES:end])
