@@ -50,7 +50,7 @@ async def act(payload: bytes, context: Context) -> bytes:
 
 async def _result(task: Task, context: Context) -> Result:
     """Raises LookError."""
-    account = await looked_up(context.left_s, account_of, context.user)
+    account, given = await looked_up(context.left_s, _look_for, task, context)
     if account is None:
         return Ended(outcome.NO_USER, detail=context.user)
     match task:
@@ -63,15 +63,23 @@ async def _result(task: Task, context: Context) -> Result:
         case List():
             return Listing(commands.seen_by(account))
         case Run():
-            return await _logged(task, account, context)
+            return await _logged(task, account, given, context)
 
 
-async def _logged(task: Run, account: Account, context: Context) -> Ended:
+def _look_for(task: Task, context: Context) -> tuple[Account | None, dict[str, Any]]:
+    """The user of an order, None: there is none; and what makes a command one of this user."""
+    account = account_of(context.user)
+    if account is None or not isinstance(task, Run):
+        return account, {}
+    return account, options(account, task, context)
+
+
+async def _logged(task: Run, account: Account, given: dict[str, Any], context: Context) -> Ended:
     _log(task, context, "tries" if task.is_trial else "runs")
     if task.is_trial:
-        ended = await looked_up(context.left_s, _tried, task, account, context)
+        ended = await looked_up(context.left_s, _tried, task, given)
     else:
-        ended = await _run(task, account, context)
+        ended = await _run(task, account, given, context)
     _log(task, context, f"ended, {ended.how} ({ended.code}):")
     return ended
 
@@ -98,9 +106,9 @@ def _words(task: Run) -> str:
 # -- the command ------------------------------------------------------------------------------------------------
 
 
-async def _run(task: Run, account: Account, context: Context) -> Ended:
+async def _run(task: Run, account: Account, given: dict[str, Any], context: Context) -> Ended:
     try:
-        process = await _started(task, account, context)
+        process = await _started(task, given)
     except OSError as error:
         return _not_started(error)
     first, second = (Sink(context.directory, context.tag, account.uid, stream) for stream in (1, 2))
@@ -158,9 +166,8 @@ async def _feed(pipe: trio.abc.SendStream, data: bytes) -> None:
             await pipe.send_all(data)
 
 
-async def _started(task: Run, account: Account, context: Context) -> trio.Process:
-    """Raises OSError, LookError."""
-    given = await looked_up(context.left_s, options, account, task, context)
+async def _started(task: Run, given: dict[str, Any]) -> trio.Process:
+    """Raises OSError."""
     try:
         return await _open(task, given)
     except PermissionError as error:
@@ -193,9 +200,8 @@ def _not_started(error: OSError) -> Ended:
     return Ended(how, detail=detail)
 
 
-def _tried(task: Run, account: Account, context: Context) -> Ended:
+def _tried(task: Run, given: dict[str, Any]) -> Ended:
     """Whether the command would be found, without running anything of it."""
-    given = options(account, task, context)
     word, place = os.fsdecode(task.words[0]), given["cwd"]
     if "/" not in word and shutil.which(word, path=os.fsdecode(given["env"][b"PATH"])) is None:
         return Ended(outcome.NOT_FOUND)
