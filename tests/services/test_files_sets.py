@@ -7,10 +7,12 @@ import itertools
 import os
 import pwd
 import signal
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 import trio
 from loops import over
@@ -19,6 +21,7 @@ from subord.core.carriage.documents import Document
 from subord.core.carriage.published import WITHDRAWN, Content, Published, mark_of, order_of
 from subord.services.acting import Context, Handed
 from subord.services.files import agent, commands
+from subord.services.files.delivery import LEFT_S_MAX
 from subord.services.files.listing import contents
 from subord.services.files.manifest import DIRECTORY, STAGED, Entry, Manifest, opening
 from subord.services.files.outcome import FilesError
@@ -518,6 +521,110 @@ def in_child(run: Callable[[], object]) -> int:
     code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     assert code in (0, KILLED), (code, signal)
     return code
+
+
+forks = pytest.mark.filterwarnings("ignore:This process")  # of fork beside threads
+
+
+def interrupted(node: Node, is_exchanged: bool) -> tuple[Document, Path]:
+    """The second version, whose process has ended beside its exchange; and where its command after it writes."""
+    ran, real = node.agent / "ran", exchange._renameat2
+    (node.source / "a").write_text("one")
+    assert node.publish().state == "current"
+    (node.source / "a").write_text("two")
+    document = node.document(after=f"echo x >> {ran}")
+
+    def end(*words: Any) -> None:
+        if is_exchanged:
+            real(*words)
+        os._exit(KILLED)
+
+    def carry_out() -> None:
+        exchange._renameat2 = end
+        node.follow(document)
+
+    assert in_child(carry_out) == KILLED
+    return document, ran
+
+
+def unmounted(node: Node) -> Path:
+    """Where the directory above the set is now; an empty one is in its place."""
+    away = node.folder.with_name("away")
+    node.folder.rename(away)
+    node.folder.mkdir()
+    return away
+
+
+def phase(node: Node) -> str:
+    record = node.sets.get(NAME)
+    assert record is not None
+    return record.phase
+
+
+@forks
+@pytest.mark.parametrize("is_exchanged", [False, True])
+def test_a_set_waits_for_a_file_system_that_is_not_mounted(
+    node: Node, is_exchanged: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Also if the daemon hands the document, or one without the set, over meanwhile."""
+    document, ran = interrupted(node, is_exchanged)
+    before = picture(node.folder)
+    away = unmounted(node)
+    node.restart()
+    assert f"{node.folder} is another directory now; its file system may not be mounted" in caplog.text
+    assert node.follow(document) == Followed("failed", "failed", (node_blob(node),))
+    assert (picture(node.folder), picture(away), phase(node)) == ({}, before, "activating")
+    node.folder.rmdir()
+    away.rename(node.folder)
+    node.restart()
+    assert (node.target / "a").read_text() == ("two" if is_exchanged else "one")
+    assert node.follow(document).state == "current"
+    assert (node.target / "a").read_text() == "two"
+    assert node.previous["a"][1] == b"one"
+    assert ran.read_text() == "x\n"
+
+
+def node_blob(node: Node) -> bytes:
+    """Of the version before."""
+    return next(iter(node.blobs.bundles))
+
+
+@forks
+def test_a_set_whose_file_system_never_comes_is_staged_again(node: Node) -> None:
+    document, _ = interrupted(node, is_exchanged=False)
+    unmounted(node)
+    record = node.agent / "files" / "sets" / f"{NAME}.set"
+    for age_s, left in ((LEFT_S_MAX - 60, "activating"), (LEFT_S_MAX + 60, "")):
+        os.utime(record, (0, time.time() - age_s))
+        node.restart()
+        assert phase(node) == left
+    assert node.follow(document).state == "current"
+
+
+@forks
+@pytest.mark.parametrize("is_exchanged", [False, True])
+def test_a_set_on_a_device_with_another_number_is_mended(node: Node, is_exchanged: bool) -> None:
+    document, ran = interrupted(node, is_exchanged)
+    record = node.sets.get(NAME)
+    assert record is not None
+    inode, place = (1, record.inode[1]), (1, record.place[1])
+    node.sets.put(NAME, msgspec.structs.replace(record, inode=inode, place=place))
+    node.restart()
+    assert phase(node) == ("due" if is_exchanged else "")
+    assert node.follow(document).state == "current"
+    assert node.previous["a"][1] == b"one"
+    assert ran.read_text() == "x\n"
+
+
+@forks
+def test_a_record_of_an_earlier_release_without_a_place_counts(node: Node) -> None:
+    document, _ = interrupted(node, is_exchanged=False)
+    path = node.agent / "files" / "sets" / f"{NAME}.set"
+    path.write_bytes(msgspec.msgpack.encode(msgspec.msgpack.decode(path.read_bytes())[:9]))
+    unmounted(node)
+    node.restart()
+    assert phase(node) == ""
+    assert node.follow(document).state == "current"
 
 
 def test_an_agent_that_is_killed_leaves_the_whole_of_one_version(tmp_path_factory: pytest.TempPathFactory) -> None:
