@@ -7,6 +7,7 @@ import itertools
 import os
 import pwd
 import signal
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -15,11 +16,14 @@ from typing import Any
 import msgspec
 import pytest
 import trio
+import trio.testing
+from conditions import until
 from loops import over
 
 from subord.core.carriage.documents import Document
-from subord.core.carriage.published import WITHDRAWN, Content, Published, mark_of, order_of
+from subord.core.carriage.published import SETS_MAX, WITHDRAWN, Content, Published, mark_of, order_of
 from subord.services.acting import Context, Handed
+from subord.services.exec.account import account_of
 from subord.services.files import agent, commands
 from subord.services.files.delivery import LEFT_S_MAX
 from subord.services.files.listing import contents
@@ -29,7 +33,7 @@ from subord.services.files.sets import agent as sets_agent
 from subord.services.files.sets import answering, exchange, keeping
 from subord.services.files.sets.publishing import _files
 from subord.services.files.sets.record import Sets
-from subord.services.files.sets.words import Followed, Seen, decode_followed
+from subord.services.files.sets.words import Differing, Followed, Seen, decode_followed
 from subord.services.files.staging import Owner
 from subord.services.files.task import Wanted
 from tests.services.test_files_delivery import CHUNK, filled, picture
@@ -482,6 +486,88 @@ def test_an_error_after_the_exchange_loses_nothing(node: Node, monkeypatch: pyte
     assert record is not None
     assert record.previous is not None
     assert record.previous.version == 1
+
+
+# -- file systems that hang -----------------------------------------------------------------------------------------
+
+HUNG_S_MAX = 10.0
+"""So that a test ends also if nothing releases its threads."""
+
+
+class Hung:
+    """Work in threads that ends when it is released."""
+
+    def __init__(self) -> None:
+        self.begun, self.released = list[object](), threading.Event()
+
+    def work(self, *words: object, **_: object) -> Any:
+        self.begun.append(words[0])
+        self.released.wait(HUNG_S_MAX)
+        return Differing(Seen(NAME, "current"))
+
+
+@pytest.fixture
+def hung() -> Iterator[Hung]:
+    made = Hung()
+    yield made
+    made.released.set()
+
+
+async def with_threads_left(nursery: trio.Nursery, hung: Hung) -> None:
+    """What else needs a thread gets one, while those that hang have all that they may have."""
+    with trio.fail_after(HUNG_S_MAX / 2):
+        await until(lambda: len(hung.begun) >= sets_agent.COMPARISONS_MAX, "they are under way")
+        await trio.testing.wait_all_tasks_blocked(0.05)
+        await trio.to_thread.run_sync(os.getpid)
+    hung.released.set()
+    nursery.cancel_scope.cancel()
+
+
+async def test_comparisons_that_hang_leave_others_their_threads(
+    hung: Hung, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Also documents of sets are followed."""
+    monkeypatch.setattr(answering, "compare", hung.work)
+    monkeypatch.setattr(answering, "collect", hung.work)
+    context = Context(ME, "ann", b"", float("inf"), "10.0.0.7", str(tmp_path), "socket")
+    account = account_of(ME)
+    assert account is not None
+    patched = Node(tmp_path, monkeypatch)
+    wanted, document = patched.wanted(patched.document()), patched.document()
+    threads = int(trio.to_thread.current_default_thread_limiter().total_tokens)
+    async with trio.open_nursery() as nursery:
+        for number in range(threads + 1):
+            nursery.start_soon(
+                *((sets_agent.compared, wanted, account, context) if number % 2 else (collected, context))
+            )
+        with trio.fail_after(HUNG_S_MAX / 2):
+            handed = Handed(document, "", "ann", "SHA256:x", lambda *_: False, POSITION, ())
+            assert await sets_agent.follow(handed, account, context)
+        await with_threads_left(nursery, hung)
+
+
+async def collected(context: Context) -> None:
+    await sets_agent.collected(context, takes_previous=True)
+
+
+async def test_documents_that_hang_leave_others_their_threads(
+    hung: Hung, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Of each set one is carried out at a time, so all that a cluster may have go on beside each other."""
+    monkeypatch.setattr(sets_agent, "_followed", hung.work)
+    monkeypatch.setattr(sets_agent, "encode_followed", lambda _: b"")
+    context = Context(ME, "ann", b"", float("inf"), "10.0.0.7", str(tmp_path), "socket")
+    account = account_of(ME)
+    assert account is not None
+    patched = Node(tmp_path, monkeypatch)
+    threads = int(trio.to_thread.current_default_thread_limiter().total_tokens)
+    async with trio.open_nursery() as nursery:
+        for number in range(threads + 1):
+            document = patched.document(name=f"n{number}")
+            handed = Handed(document, "", "ann", "SHA256:x", lambda *_: False, POSITION, ())
+            nursery.start_soon(sets_agent.follow, handed, account, context)
+        await until(lambda: len(hung.begun) >= SETS_MAX, "one of each set is under way")
+        await with_threads_left(nursery, hung)
 
 
 # -- the end of the process ---------------------------------------------------------------------------------------
