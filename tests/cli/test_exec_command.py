@@ -129,6 +129,13 @@ def test_the_nodes_that_words_name(words: str, positions: list[int] | None) -> N
         ("-a -t 0 true", exit_codes.USAGE, "--timeout"),
         ("-a --shell echo a", exit_codes.USAGE, "--shell takes one word"),
         ("-a --env =x true", exit_codes.USAGE, "NAME=VALUE"),
+        (f"-a -u {'x' * 33} true", exit_codes.USAGE, "-u takes a name of at most 32 characters"),
+        (
+            f"-a --chdir /{'x' * 4096} true",
+            exit_codes.USAGE,
+            "the order has 4097 bytes of a directory, of at most 4096",
+        ),
+        ("-a true" + " x" * 4096, exit_codes.USAGE, "the order has 4097 words, of at most 4096"),
         ("--fetch 12 10.0.0.1", exit_codes.USAGE, "is no tag"),
     ],
 )
@@ -143,7 +150,14 @@ def test_what_is_wrong_runs_nothing(words: str, code: int, said: str, capsys: Sa
 def test_all_but_some_needs_all_members(capsys: Said) -> None:
     """At a node that reaches no root: its own branch would look like all."""
     stage = Stage(at=7)
-    for words in ("-x 10.0.0.1", "-a --batch 2", "--below 10.0.0.7", "--state live"):
+    for words in (
+        "-x 10.0.0.1",
+        "-a --batch 2",
+        "--below 10.0.0.7",
+        "--state live",
+        "-w @members:live",
+        "-x @members:x",
+    ):
         assert stage.type(*words.split(), "true") == exit_codes.TRY_AGAIN
         assert "not all members are known just now" in capsys.readouterr().err
     assert stage.asked == []
