@@ -61,7 +61,10 @@ class RevokedList:
         return await self._gate.judge(document)
 
     async def take(self, document: Document | None) -> None:
-        """Take a list that is newer than the one held, if an operator has signed it."""
+        """Take a list that is newer than the one held, if an operator has signed it. A damaged file that root has
+        deleted is forgotten."""
+        if self.is_damaged:
+            self.is_damaged = await trio.to_thread.run_sync(os.path.lexists, self._path)
         if document is None or document.name != REVOKED or not self._documents.matters(document):
             return
         verdict = await self._gate.judge(document)

@@ -201,6 +201,18 @@ async def test_a_damaged_list_refuses_all_orders_until_a_list_comes(agent: Agent
     assert await agent.cause(order()) == ""
 
 
+async def test_a_damaged_list_that_root_deletes_refuses_no_more(agent: Agent) -> None:
+    file = agent.top / "revoked"
+    file.write_bytes(b"")
+    held = agent.revoked()
+    assert held.is_damaged
+    await held.take(None)
+    assert held.is_damaged
+    file.unlink()
+    await held.take(None)
+    assert not held.is_damaged
+
+
 async def test_a_list_that_cannot_be_opened_refuses_all_orders(agent: Agent) -> None:
     (agent.top / "revoked").mkdir()
     assert await agent.cause(order()) == "bad revoked list"

@@ -17,6 +17,7 @@ from loops import over
 from subord.api.http.server import Call
 from subord.cli import main
 from subord.client import exit_codes
+from subord.client.errors import CommandError
 from subord.client.node_sets import choice
 from subord.core.carriage.engine.interface import Answer
 from subord.core.carriage.engine.ranges import Ranges
@@ -128,6 +129,13 @@ def test_the_nodes_that_words_name(words: str, positions: list[int] | None) -> N
         ("-a -t 0 true", exit_codes.USAGE, "--timeout"),
         ("-a --shell echo a", exit_codes.USAGE, "--shell takes one word"),
         ("-a --env =x true", exit_codes.USAGE, "NAME=VALUE"),
+        (f"-a -u {'x' * 33} true", exit_codes.USAGE, "-u takes a name of at most 32 characters"),
+        (
+            f"-a --chdir /{'x' * 4096} true",
+            exit_codes.USAGE,
+            "the order has 4097 bytes of a directory, of at most 4096",
+        ),
+        ("-a true" + " x" * 4096, exit_codes.USAGE, "the order has 4097 words, of at most 4096"),
         ("--fetch 12 10.0.0.1", exit_codes.USAGE, "is no tag"),
     ],
 )
@@ -142,7 +150,14 @@ def test_what_is_wrong_runs_nothing(words: str, code: int, said: str, capsys: Sa
 def test_all_but_some_needs_all_members(capsys: Said) -> None:
     """At a node that reaches no root: its own branch would look like all."""
     stage = Stage(at=7)
-    for words in ("-x 10.0.0.1", "-a --batch 2", "--below 10.0.0.7", "--state live"):
+    for words in (
+        "-x 10.0.0.1",
+        "-a --batch 2",
+        "--below 10.0.0.7",
+        "--state live",
+        "-w @members:live",
+        "-x @members:x",
+    ):
         assert stage.type(*words.split(), "true") == exit_codes.TRY_AGAIN
         assert "not all members are known just now" in capsys.readouterr().err
     assert stage.asked == []
@@ -158,7 +173,14 @@ def places(count: int) -> Targets:
 
 @over(
     ("text", "count", "sizes"),
-    [("3", 7, [3, 3, 1]), ("50%", 7, [3, 3, 1]), ("1%", 3, [1, 1, 1]), ("100%", 7, [7]), ("9", 7, [7])],
+    [
+        ("3", 7, [3, 3, 1]),
+        ("50%", 7, [3, 3, 1]),
+        ("29%", 100, [29, 29, 29, 13]),
+        ("1%", 3, [1, 1, 1]),
+        ("100%", 7, [7]),
+        ("9", 7, [7]),
+    ],
 )
 def test_waves(text: str, count: int, sizes: list[int]) -> None:
     found = waves(places(count), batch(text))
@@ -353,6 +375,28 @@ def test_waves_stop_at_the_first_failure(stage: Stage, capsys: Said) -> None:
     assert covered["not_begun"] == ["10.0.0.9", "10.0.0.10", "10.0.0.11"]
     assert stage.type("-a", "--batch", "4", "true") == exit_codes.NOT_REACHED
     assert "subord: not begun after the failure: 10.0.0.[9-11]" in capsys.readouterr().err.splitlines()
+
+
+@over("words", ["", "-b"])
+def test_a_wave_that_cannot_be_given_shows_what_the_others_did(
+    stage: Stage, capsys: Said, monkeypatch: pytest.MonkeyPatch, words: str
+) -> None:
+    """The second order breaks off after the result of one of its nodes, as when the daemon ends."""
+    stage.answer(how="exited", output=Part(b"x\n"))
+
+    def give(*given: Any) -> Iterator[Any]:
+        if given[2].positions == "1-4":
+            yield from giving.give(*given)
+            return
+        yield Told(Ended("exited", output=Part(b"y\n")), ["10.0.0.5"])
+        raise CommandError("the daemon has ended", exit_codes.DAEMON_UNREACHABLE)
+
+    monkeypatch.setattr(running, "give", give)
+    assert stage.type("-a", *words.split(), "--batch", "4", "true") == exit_codes.DAEMON_UNREACHABLE
+    out, err = capsys.readouterr()
+    assert "10.0.0.[1-4]" in out if words else "10.0.0.4: x\n10.0.0.5: y" in out
+    assert "subord: without an answer, so it may have run: 10.0.0.[6-8]" in err.splitlines()
+    assert "subord: not begun after the failure: 10.0.0.[9-11]" in err.splitlines()
 
 
 def test_no_wave_begins_after_a_word_of_a_later_release(stage: Stage) -> None:

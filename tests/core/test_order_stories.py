@@ -8,6 +8,7 @@ edge, `=>` a stream of its own; acknowledgements are left out.
     run 0.5                                 time passes
     cancel                                  the command of the last order ends
     stop 2 | continue 2 | kill 2 | move 4 3 | slow 3 1.5 | twice 3
+    forget 2 4-5 | learn 2                  a leader does not list nodes of its branch, and does again
 """
 
 from __future__ import annotations
@@ -62,6 +63,10 @@ class Player:
                 stage.move(int(node), int(leader))
             case ["slow", node, seconds]:
                 stage.act_s[int(node)] = float(seconds)
+            case ["forget", node, nodes]:
+                stage.unlisted[int(node)] = set(ranges(nodes))
+            case ["learn", node]:
+                del stage.unlisted[int(node)]
             case ["twice", node]:
                 stage.twice.add(int(node))
             case _:

@@ -85,6 +85,8 @@ class StageTree:
             via = self._via(each)
             if each in self._stage.missing:
                 absent[DOWN].append(each)
+            elif each in self._stage.unlisted.get(self.position, ()):
+                absent[UNKNOWN].append(each)
             elif via is not None:
                 below[via].append(each)
             elif each != self.position:
@@ -117,6 +119,8 @@ class Stage:
         self.changed_at = -inf
         self.moved_at: dict[Position, float] = {}
         self.missing: set[Position] = set()
+        self.unlisted: dict[Position, set[Position]] = {}
+        """By node: those below it that it has not heard of yet."""
         self.stopped: dict[Position, list[tuple[Position, Event]]] = {}
         self.lives = dict.fromkeys(leaders, 1)
         self.act_s: dict[Position, float] = {}

@@ -178,6 +178,11 @@ async def test_much_output_is_cut_in_the_middle_and_kept(tmp_path: Path) -> None
     assert await fetched(tmp_path, 2) == b"done\n"
 
 
+async def test_a_stream_without_output_is_kept_too(tmp_path: Path) -> None:
+    assert (await sh(tmp_path, "seq 1000", output_bytes=256)).is_kept
+    assert await fetched(tmp_path, 2) == b""
+
+
 async def test_kept_output_is_for_its_user_alone(tmp_path: Path) -> None:
     await sh(tmp_path, "seq 1000", output_bytes=256)
     if os.geteuid() == 0:
@@ -248,6 +253,38 @@ def test_old_and_too_many_files_go(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert sorted(each.name for each in folder.iterdir()) == ["4", "5", "6", "7"]
     assert kept.make_room(str(folder), 1_006 + kept.KEEP_S)
     assert sorted(each.name for each in folder.iterdir()) == ["7"]
+
+
+def test_a_file_that_cannot_be_deleted_gives_no_room(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The next ones go instead; if none can, output is lost and the bound holds."""
+    monkeypatch.setattr(kept, "STREAM_BYTES_MAX", 10)
+    monkeypatch.setattr(kept, "ALL_BYTES_MAX", 50)
+    folder, stuck, real = tmp_path / "output", {"0", "1"}, os.unlink
+    folder.mkdir()
+    for number in range(5):
+        file = folder / str(number)
+        file.write_bytes(bytes(10))
+        os.utime(file, (1_000 + number, 1_000 + number))
+
+    def unlink(path: str) -> None:
+        if os.path.basename(path) in stuck:
+            raise PermissionError(errno.EPERM, os.strerror(errno.EPERM), path)
+        real(path)
+
+    monkeypatch.setattr(kept.os, "unlink", unlink)
+    assert kept.make_room(str(folder), 1_010)
+    assert sorted(each.name for each in folder.iterdir()) == ["0", "1", "3", "4"]
+    said = f"2 files of kept output cannot be deleted; the first: [Errno 1] Operation not permitted: '{folder}/0'"
+    assert said in caplog.text
+    stuck |= {"3", "4", "5"}
+    (folder / "5").write_bytes(bytes(10))
+    assert not kept.make_room(str(folder), 1_010)
+    lost = kept.Sink(str(tmp_path), TAG, 0, 1)
+    lost.write(b"x")
+    assert not lost.is_whole
+    assert size_of(folder) == 50
 
 
 def size_of(folder: Path) -> int:

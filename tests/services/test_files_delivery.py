@@ -642,6 +642,46 @@ def test_what_is_left_is_bounded_in_number(node: Node, monkeypatch: pytest.Monke
         (node.agent / "files" / name).unlink()
 
 
+def test_a_push_keeps_what_is_left_within_its_bound(
+    node: Node, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """What is done goes first, then the oldest, and never the push that is under way, also if its clock is behind."""
+    monkeypatch.setattr(delivery, "LEFT_MAX", 3)
+    (node.source / "a").write_text("a")
+    (node.target / "away").mkdir()
+    kept, folder, seen = Records(str(node.agent)), node.agent / "files", list[str]()
+    for number, state in enumerate(["staging", "activating", "staging", "after", "staging"]):
+        tag = bytes([number + 100]) * 16
+        kept.write(tag, records.Record(state, bytes(node.target / "away"), ((b"", b"s", b"a"),), (), "", ()))
+        os.utime(folder / tag.hex(), (0, time.time() - 1000 + 100 * number))
+    (folder / "sets").mkdir()
+
+    def check(*_: Any) -> str:
+        seen.extend(sorted(os.listdir(folder)))
+        return ""
+
+    node.check = "true"
+    monkeypatch.setattr(commands, "failure", check)
+    monkeypatch.setattr(records, "_write_part", old(records._write_part))
+    assert node.push().how == "changed"
+    assert seen == [TAG.hex(), "66" * 16, "68" * 16, "sets"]
+    assert f"{'67' * 16} is one of more than 3 that are left; it was done" in caplog.text
+    assert f"it is given up: delete what is left in {node.target}/away under names" in caplog.text
+    for each in folder.glob("6*"):
+        each.unlink()
+    (folder / "sets").rmdir()
+
+
+def old(write: Callable[[str, bytes], None]) -> Callable[[str, bytes], None]:
+    """Each file is as if it had been written long ago."""
+
+    def written(path: str, data: bytes) -> None:
+        write(path, data)
+        os.utime(path, (0, 1))
+
+    return written
+
+
 # -- reading ------------------------------------------------------------------------------------------------
 
 

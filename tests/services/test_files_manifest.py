@@ -100,6 +100,13 @@ def test_targets_that_are_refused(to: bytes) -> None:
         check(Manifest(to, (file(b"a"),)))
 
 
+@pytest.mark.parametrize("name", ["check", "after"])
+def test_a_command_that_no_node_would_read_is_refused(name: str) -> None:
+    check(Manifest(b"/srv", (file(b"a"),), **{name: "x" * 4096}))
+    with pytest.raises(ManifestError, match="more than 4096 characters"):
+        check(Manifest(b"/srv", (file(b"a"),), **{name: "x" * 4097}))
+
+
 def test_a_target_may_be_the_root() -> None:
     check(Manifest(b"/", (file(b"a"),)))
 

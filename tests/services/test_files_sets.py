@@ -7,18 +7,25 @@ import itertools
 import os
 import pwd
 import signal
+import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 import trio
+import trio.testing
+from conditions import until
 from loops import over
 
 from subord.core.carriage.documents import Document
-from subord.core.carriage.published import WITHDRAWN, Content, Published, mark_of, order_of
+from subord.core.carriage.published import SETS_MAX, WITHDRAWN, Content, Published, mark_of, order_of
 from subord.services.acting import Context, Handed
+from subord.services.exec.account import account_of
 from subord.services.files import agent, commands
+from subord.services.files.delivery import LEFT_S_MAX
 from subord.services.files.listing import contents
 from subord.services.files.manifest import DIRECTORY, STAGED, Entry, Manifest, opening
 from subord.services.files.outcome import FilesError
@@ -26,7 +33,7 @@ from subord.services.files.sets import agent as sets_agent
 from subord.services.files.sets import answering, exchange, keeping
 from subord.services.files.sets.publishing import _files
 from subord.services.files.sets.record import Sets
-from subord.services.files.sets.words import Followed, Seen, decode_followed
+from subord.services.files.sets.words import Differing, Followed, Seen, decode_followed
 from subord.services.files.staging import Owner
 from subord.services.files.task import Wanted
 from tests.services.test_files_delivery import CHUNK, filled, picture
@@ -481,6 +488,88 @@ def test_an_error_after_the_exchange_loses_nothing(node: Node, monkeypatch: pyte
     assert record.previous.version == 1
 
 
+# -- file systems that hang -----------------------------------------------------------------------------------------
+
+HUNG_S_MAX = 10.0
+"""So that a test ends also if nothing releases its threads."""
+
+
+class Hung:
+    """Work in threads that ends when it is released."""
+
+    def __init__(self) -> None:
+        self.begun, self.released = list[object](), threading.Event()
+
+    def work(self, *words: object, **_: object) -> Any:
+        self.begun.append(words[0])
+        self.released.wait(HUNG_S_MAX)
+        return Differing(Seen(NAME, "current"))
+
+
+@pytest.fixture
+def hung() -> Iterator[Hung]:
+    made = Hung()
+    yield made
+    made.released.set()
+
+
+async def with_threads_left(nursery: trio.Nursery, hung: Hung) -> None:
+    """What else needs a thread gets one, while those that hang have all that they may have."""
+    with trio.fail_after(HUNG_S_MAX / 2):
+        await until(lambda: len(hung.begun) >= sets_agent.COMPARISONS_MAX, "they are under way")
+        await trio.testing.wait_all_tasks_blocked(0.05)
+        await trio.to_thread.run_sync(os.getpid)
+    hung.released.set()
+    nursery.cancel_scope.cancel()
+
+
+async def test_comparisons_that_hang_leave_others_their_threads(
+    hung: Hung, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Also documents of sets are followed."""
+    monkeypatch.setattr(answering, "compare", hung.work)
+    monkeypatch.setattr(answering, "collect", hung.work)
+    context = Context(ME, "ann", b"", float("inf"), "10.0.0.7", str(tmp_path), "socket")
+    account = account_of(ME)
+    assert account is not None
+    patched = Node(tmp_path, monkeypatch)
+    wanted, document = patched.wanted(patched.document()), patched.document()
+    threads = int(trio.to_thread.current_default_thread_limiter().total_tokens)
+    async with trio.open_nursery() as nursery:
+        for number in range(threads + 1):
+            nursery.start_soon(
+                *((sets_agent.compared, wanted, account, context) if number % 2 else (collected, context))
+            )
+        with trio.fail_after(HUNG_S_MAX / 2):
+            handed = Handed(document, "", "ann", "SHA256:x", lambda *_: False, POSITION, ())
+            assert await sets_agent.follow(handed, account, context)
+        await with_threads_left(nursery, hung)
+
+
+async def collected(context: Context) -> None:
+    await sets_agent.collected(context, takes_previous=True)
+
+
+async def test_documents_that_hang_leave_others_their_threads(
+    hung: Hung, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Of each set one is carried out at a time, so all that a cluster may have go on beside each other."""
+    monkeypatch.setattr(sets_agent, "_followed", hung.work)
+    monkeypatch.setattr(sets_agent, "encode_followed", lambda _: b"")
+    context = Context(ME, "ann", b"", float("inf"), "10.0.0.7", str(tmp_path), "socket")
+    account = account_of(ME)
+    assert account is not None
+    patched = Node(tmp_path, monkeypatch)
+    threads = int(trio.to_thread.current_default_thread_limiter().total_tokens)
+    async with trio.open_nursery() as nursery:
+        for number in range(threads + 1):
+            document = patched.document(name=f"n{number}")
+            handed = Handed(document, "", "ann", "SHA256:x", lambda *_: False, POSITION, ())
+            nursery.start_soon(sets_agent.follow, handed, account, context)
+        await until(lambda: len(hung.begun) >= SETS_MAX, "one of each set is under way")
+        await with_threads_left(nursery, hung)
+
+
 # -- the end of the process ---------------------------------------------------------------------------------------
 
 KILLED = 9
@@ -518,6 +607,110 @@ def in_child(run: Callable[[], object]) -> int:
     code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     assert code in (0, KILLED), (code, signal)
     return code
+
+
+forks = pytest.mark.filterwarnings("ignore:This process")  # of fork beside threads
+
+
+def interrupted(node: Node, is_exchanged: bool) -> tuple[Document, Path]:
+    """The second version, whose process has ended beside its exchange; and where its command after it writes."""
+    ran, real = node.agent / "ran", exchange._renameat2
+    (node.source / "a").write_text("one")
+    assert node.publish().state == "current"
+    (node.source / "a").write_text("two")
+    document = node.document(after=f"echo x >> {ran}")
+
+    def end(*words: Any) -> None:
+        if is_exchanged:
+            real(*words)
+        os._exit(KILLED)
+
+    def carry_out() -> None:
+        exchange._renameat2 = end
+        node.follow(document)
+
+    assert in_child(carry_out) == KILLED
+    return document, ran
+
+
+def unmounted(node: Node) -> Path:
+    """Where the directory above the set is now; an empty one is in its place."""
+    away = node.folder.with_name("away")
+    node.folder.rename(away)
+    node.folder.mkdir()
+    return away
+
+
+def phase(node: Node) -> str:
+    record = node.sets.get(NAME)
+    assert record is not None
+    return record.phase
+
+
+@forks
+@pytest.mark.parametrize("is_exchanged", [False, True])
+def test_a_set_waits_for_a_file_system_that_is_not_mounted(
+    node: Node, is_exchanged: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Also if the daemon hands the document, or one without the set, over meanwhile."""
+    document, ran = interrupted(node, is_exchanged)
+    before = picture(node.folder)
+    away = unmounted(node)
+    node.restart()
+    assert f"{node.folder} is another directory now; its file system may not be mounted" in caplog.text
+    assert node.follow(document) == Followed("failed", "failed", (node_blob(node),))
+    assert (picture(node.folder), picture(away), phase(node)) == ({}, before, "activating")
+    node.folder.rmdir()
+    away.rename(node.folder)
+    node.restart()
+    assert (node.target / "a").read_text() == ("two" if is_exchanged else "one")
+    assert node.follow(document).state == "current"
+    assert (node.target / "a").read_text() == "two"
+    assert node.previous["a"][1] == b"one"
+    assert ran.read_text() == "x\n"
+
+
+def node_blob(node: Node) -> bytes:
+    """Of the version before."""
+    return next(iter(node.blobs.bundles))
+
+
+@forks
+def test_a_set_whose_file_system_never_comes_is_staged_again(node: Node) -> None:
+    document, _ = interrupted(node, is_exchanged=False)
+    unmounted(node)
+    record = node.agent / "files" / "sets" / f"{NAME}.set"
+    for age_s, left in ((LEFT_S_MAX - 60, "activating"), (LEFT_S_MAX + 60, "")):
+        os.utime(record, (0, time.time() - age_s))
+        node.restart()
+        assert phase(node) == left
+    assert node.follow(document).state == "current"
+
+
+@forks
+@pytest.mark.parametrize("is_exchanged", [False, True])
+def test_a_set_on_a_device_with_another_number_is_mended(node: Node, is_exchanged: bool) -> None:
+    document, ran = interrupted(node, is_exchanged)
+    record = node.sets.get(NAME)
+    assert record is not None
+    inode, place = (1, record.inode[1]), (1, record.place[1])
+    node.sets.put(NAME, msgspec.structs.replace(record, inode=inode, place=place))
+    node.restart()
+    assert phase(node) == ("due" if is_exchanged else "")
+    assert node.follow(document).state == "current"
+    assert node.previous["a"][1] == b"one"
+    assert ran.read_text() == "x\n"
+
+
+@forks
+def test_a_record_of_an_earlier_release_without_a_place_counts(node: Node) -> None:
+    document, _ = interrupted(node, is_exchanged=False)
+    path = node.agent / "files" / "sets" / f"{NAME}.set"
+    path.write_bytes(msgspec.msgpack.encode(msgspec.msgpack.decode(path.read_bytes())[:9]))
+    unmounted(node)
+    node.restart()
+    assert phase(node) == ""
+    assert node.follow(document).state == "current"
 
 
 def test_an_agent_that_is_killed_leaves_the_whole_of_one_version(tmp_path_factory: pytest.TempPathFactory) -> None:

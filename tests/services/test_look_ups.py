@@ -35,7 +35,7 @@ __all__ = ["stage"]
 ME = pwd.getpwuid(os.geteuid()).pw_name
 HUNG_S_MAX = 10.0
 """So that a test ends also if the agent waits in its loop of events."""
-DETAIL = "look-ups of users and homes do not end in time"
+DETAIL = "look-ups of users, homes and programs do not end in time"
 PUSH = encode_files(Push(bytes(32), 1))
 
 

@@ -104,9 +104,13 @@ def of_daemon(arguments: argparse.Namespace) -> Knowledge:
 
     def members() -> Mapping[str, str] | Failure:
         try:
-            return _by_standing(asked(arguments, "/v1/members")["members"])
+            found = asked(arguments, "/v1/members")
         except CommandError as error:
             return Failure(str(error), passing=True)
+        if not found["complete"]:  # a part of the members would look like all of them
+            why = found["note"] or "the root was not asked"
+            return Failure(f"not all members are known just now: {why}", passing=True)
+        return _by_standing(found["members"])
 
     return Knowledge(lambda: listed_names(arguments), place, {MEMBERS: Listed(members, WORDS)})
 

@@ -14,7 +14,9 @@ import time
 
 import msgspec
 
+from subord.client import exit_codes
 from subord.client.daemon import asked
+from subord.client.errors import CommandError
 from subord.client.orders import signing
 from subord.core.carriage.engine.acting import service_orders
 from subord.core.carriage.engine.bounds import TAG_BYTES
@@ -36,6 +38,9 @@ def signed_order(
     tag: bytes | None = None,
 ) -> bytes:
     """`nodes`: positions such as 1-3,7; None: all members. `tag` None: a new one. Raises CommandError."""
+    if len(arguments.user) > service_orders.USER_CHARS_MAX:
+        most = service_orders.USER_CHARS_MAX
+        raise CommandError(f"-u takes a name of at most {most} characters; nothing was given", exit_codes.USAGE)
     found = asked(arguments, f"/v1/{service}")
     tag = tag or secrets.token_bytes(TAG_BYTES)
     order = order_of(tag, service, payload, None if nodes is None else _ranges(nodes), ISSUER)

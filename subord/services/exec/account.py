@@ -3,7 +3,7 @@
 Inputs are the name of the user in the order, the user database of this node, and the task; outputs are the options of
 a new process. Invariant: a process gets the groups of its user and no others, and never the environment of the agent.
 
-The user database may be on a server, and a home, too: all functions may block.
+The user database may be on a server, and a home or a program, too: all functions may block.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple
 
 from subord.services.acting import Context
 from subord.services.exec.task import Run
+from subord.services.program import read_start
 
 PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 LANG: Final = "C.UTF-8"
@@ -67,6 +68,7 @@ def options(account: Account, run: Run, context: Context) -> dict[str, Any]:
     ours."""
     found: dict[str, Any] = {"umask": UMASK, "start_new_session": True, "close_fds": True}
     found |= {"cwd": directory(account, run), "env": environment(account, run, context)}
+    read_start(run.words[0], found["cwd"], found["env"])
     if account.uid != os.geteuid():
         groups = os.getgrouplist(account.name, account.gid)
         found |= {"user": account.uid, "group": account.gid, "extra_groups": groups}

@@ -13,6 +13,7 @@ import os
 import shlex
 import shutil
 import subprocess
+import sys
 from contextlib import suppress
 from typing import Any, Final
 
@@ -26,7 +27,7 @@ from subord.services.exec.kept import Sink
 from subord.services.exec.outcome import Ended, Listing, Piece, Result
 from subord.services.exec.reading import Output
 from subord.services.exec.task import PIECE_BYTES_MAX, Fetch, List, Run, Stop, Task, decode
-from subord.services.looking import LookError, looked_up
+from subord.services.looking import LookError, limit_of, looked_up
 
 logger = logging.getLogger("subord")
 
@@ -35,6 +36,12 @@ LEASED: Final = True
 DRAIN_S: Final = 0.5
 """For output of processes that the command has left in the background, after its end."""
 WORDS_CHARS_LOGGED: Final = 200
+STARTS_MAX: Final = 16
+"""Processes that are started at once. Each start takes a thread, for as long as a file system with the program hangs,
+so these are fewer than there are."""
+_starts: Final = trio.CapacityLimiter(STARTS_MAX)
+if sys.version_info < (3, 11, 4):  # it calls vfork(2) with the lock of all threads, until the program is read
+    setattr(subprocess, "_USE_VFORK", False)  # noqa: B010 - its manual names this switch
 
 
 async def act(payload: bytes, context: Context) -> bytes:
@@ -76,11 +83,15 @@ def _look_for(task: Task, context: Context) -> tuple[Account | None, dict[str, A
 
 async def _logged(task: Run, account: Account, given: dict[str, Any], context: Context) -> Ended:
     _log(task, context, "tries" if task.is_trial else "runs")
-    if task.is_trial:
-        ended = await looked_up(context.left_s, _tried, task, given)
-    else:
-        ended = await _run(task, account, given, context)
-    _log(task, context, f"ended, {ended.how} ({ended.code}):")
+    how = "was ended before its time:"
+    try:
+        if task.is_trial:
+            ended = await looked_up(context.left_s, _tried, task, given)
+        else:
+            ended = await _run(task, account, given, context)
+        how = f"ended, {ended.how} ({ended.code}):"
+    finally:
+        _log(task, context, how)
     return ended
 
 
@@ -108,7 +119,7 @@ def _words(task: Run) -> str:
 
 async def _run(task: Run, account: Account, given: dict[str, Any], context: Context) -> Ended:
     try:
-        process = await _started(task, given)
+        process = await _started(task, given, context)
     except OSError as error:
         return _not_started(error)
     first, second = (Sink(context.directory, context.tag, account.uid, stream) for stream in (1, 2))
@@ -166,7 +177,20 @@ async def _feed(pipe: trio.abc.SendStream, data: bytes) -> None:
             await pipe.send_all(data)
 
 
-async def _started(task: Run, given: dict[str, Any]) -> trio.Process:
+async def _started(task: Run, given: dict[str, Any], context: Context) -> trio.Process:
+    """Raises OSError, LookError."""
+    with trio.move_on_after(limit_of(context.left_s)) as waiting:
+        await _starts.acquire()
+    if waiting.cancelled_caught:
+        logger.warning("a command is not started: %d of %d starts are under way", _starts.borrowed_tokens, STARTS_MAX)
+        raise LookError("starts of commands do not end in time")
+    try:
+        return await _opened(task, given)
+    finally:
+        _starts.release()
+
+
+async def _opened(task: Run, given: dict[str, Any]) -> trio.Process:
     """Raises OSError."""
     try:
         return await _open(task, given)

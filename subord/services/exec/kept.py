@@ -12,11 +12,14 @@ All functions block; the agent calls them in threads, beside each other.
 from __future__ import annotations
 
 import errno
+import logging
 import os
 import threading
 import time
 from contextlib import suppress
 from typing import Final, NamedTuple
+
+logger = logging.getLogger("subord")
 
 FOLDER: Final = "output"
 KEEP_S: Final = 86_400.0
@@ -46,8 +49,8 @@ class Sink:
         self._descriptor = -1
 
     def write(self, data: bytes) -> None:
-        """Append; what has no room is lost."""
-        if not self.is_whole or not data:
+        """Append; what has no room is lost. The file of a stream without output is empty."""
+        if not self.is_whole:
             return
         try:
             if self._descriptor < 0:
@@ -91,18 +94,25 @@ def piece(path: str, offset: int, bytes_max: int) -> tuple[int, bytes] | None:
 
 
 def make_room(folder: str, now: float) -> bool:
-    """Delete what is too old, and the oldest files until one more stream has room; False: those of commands that run
-    leave none."""
+    """Delete what is too old, and the oldest files until one more stream has room; False: those of commands that run,
+    or that cannot be deleted, leave none."""
     running = {each for each in tuple(_open) if os.path.dirname(each) == folder}
     files = sorted(each for each in _files(folder) if each.path not in running)
     size = sum(each.size for each in files) + len(running) * STREAM_BYTES_MAX
     count = len(files) + len(running)
+    failed: list[OSError] = []
     for each in files:
         if _has_room(size, count) and each.written_at + KEEP_S > now:
             break
-        size, count = size - each.size, count - 1
-        with suppress(OSError):
-            os.unlink(each.path)
+        try:
+            with suppress(FileNotFoundError):
+                os.unlink(each.path)
+        except OSError as error:
+            failed.append(error)
+        else:
+            size, count = size - each.size, count - 1
+    if failed:
+        logger.error("%d files of kept output cannot be deleted; the first: %s", len(failed), failed[0])
     return _has_room(size, count)
 
 

@@ -30,21 +30,27 @@ class Results:
         self._view: View = JsonLines() if arguments.json else Folded() if arguments.gather else Lines()
         self._ended: list[tuple[Ended, list[str]]] = []
         self._documents: list[Document] = []
+        self._heard: set[str] = set()
         self._unread = 0
 
     def take_all(self, given: Iterable[Told[Result] | Document], tag: bytes) -> None:
-        """All of one order."""
-        for each in given:
-            if isinstance(each, Told):
-                self._take(each, tag)
-            else:
-                self._documents.append(each)
+        """All of one order; what has come is shown, also when it breaks off. Raises CommandError."""
+        try:
+            for each in given:
+                if isinstance(each, Told):
+                    self._take(each, tag)
+                else:
+                    self._documents.append(each)
+        except BaseException:
+            self._view.close()
+            raise
 
     def _take(self, told: Told[Result], tag: bytes) -> None:
         if not isinstance(told.result, Ended):
             self._unread += len(told.addresses)
             return
         names = self._named(told.addresses)
+        self._heard.update(names)
         self._ended.append((told.result, names))
         self._view.add(told.result, names, tag.hex())
 
@@ -85,7 +91,7 @@ class Results:
             what = "too many different ones, or of another release; ask fewer nodes"
             to_stderr(f"subord: the results of {count(unshown, 'node')} are not shown: {what}")
         if not_begun:
-            to_stderr(f"subord: not begun after the failure: {in_short(not_begun)}")
+            self._say_not_begun(not_begun)
         for each in covered["missing"]:
             each["nodes"] = folded(self._named(each["addresses"]))
         words = (
@@ -94,6 +100,20 @@ class Results:
             else "{told} of {asked} ended in {oldest}"
         )
         to_stderr(coverage_line(covered, words))
+
+    def break_off(self, part: Sequence[str], rest: Sequence[str]) -> None:
+        """The order for `part` has no document, after other results: name the nodes without one. `rest`: those that
+        were to be asked afterwards. Addresses."""
+        if not (self._documents or self._ended):
+            return
+        if unheard := [each for each in self._named(part) if each not in self._heard]:
+            to_stderr(f"subord: without an answer, so it may have run: {in_short(unheard)}")
+        if rest:
+            self._say_not_begun(self._named(rest))
+
+    @staticmethod
+    def _say_not_begun(names: list[str]) -> None:
+        to_stderr(f"subord: not begun after the failure: {in_short(names)}")
 
 
 def merged(documents: list[Document]) -> Document:

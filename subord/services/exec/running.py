@@ -12,6 +12,7 @@ import secrets
 import select
 import stat
 import sys
+from collections import deque
 from typing import Final
 
 from subord.client import exit_codes
@@ -37,18 +38,22 @@ def run(arguments: argparse.Namespace, words: list[str]) -> int:
     parts = waves(targets, arguments.batch)
     payload = payload_of(_task(arguments, words, max(len(each.places) for each in parts)))
     results = Results(arguments, names_for(arguments, [each["address"] for each in targets.places]))
-    rest: list[Targets] = []
+    rest = deque(parts)
     try:
-        for number, part in enumerate(parts):
-            tag = secrets.token_bytes(TAG_BYTES)
+        while rest and results.is_well:
+            part, tag = rest.popleft(), secrets.token_bytes(TAG_BYTES)
             results.take_all(give(arguments, payload, part, arguments.time_s, tag), tag)
-            if not results.is_well:
-                rest = parts[number + 1 :]
-                break
     except KeyboardInterrupt:
         to_stderr("subord: interrupted: the nodes end what still runs")
         raise
-    return results.close([each["address"] for part in rest for each in part.places])
+    except CommandError:
+        results.break_off(_addresses(part), _addresses(*rest))
+        raise
+    return results.close(_addresses(*rest))
+
+
+def _addresses(*parts: Targets) -> list[str]:
+    return [each["address"] for part in parts for each in part.places]
 
 
 def _task(arguments: argparse.Namespace, words: list[str], nodes: int) -> Run:

@@ -17,7 +17,7 @@ from subord.client.errors import CommandError
 from subord.client.member_choice import chosen_places, positions_text
 from subord.client.node_sets.choice import MEMBERS, chosen_one
 from subord.client.tree_parts import branch
-from subord.services.exec.words import NOTHING
+from subord.services.exec.words import NOTHING, Percent
 
 NO_TARGET: Final = (
     "say on which nodes: -w NODES, -g GROUP, --below NODE, --state STATE, -x NODES, or -a for all members"
@@ -58,12 +58,12 @@ def targets_of(arguments: argparse.Namespace) -> Targets:
     return Targets([unique[each] for each in sorted(unique)], False)
 
 
-def waves(targets: Targets, batch: int | float | None) -> list[Targets]:
-    """All at once; or in waves of so many nodes, or (a float) of such a share of them."""
+def waves(targets: Targets, batch: int | Percent | None) -> list[Targets]:
+    """All at once; or in waves of so many nodes, or of such a share of them."""
     if batch is None:
         return [targets]
     places = targets.places
-    size = batch if isinstance(batch, int) else max(1, int(len(places) * batch))
+    size = batch if isinstance(batch, int) else max(1, len(places) * batch.value // 100)
     return [Targets(places[first : first + size], False) for first in range(0, len(places), size)]
 
 

@@ -6,6 +6,7 @@ agent does nothing for a payload that it does not understand in full, so a field
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Annotated, Final
 
 import msgspec
@@ -71,11 +72,14 @@ _encode = msgspec.msgpack.Encoder().encode
 
 
 class TooLargeError(ValueError):
-    """The payload is larger than an order carries; one clause."""
+    """The payload is larger than an order carries, or than a node reads; one clause."""
 
 
 def encode(task: Task) -> bytes:
     """Raises TooLargeError."""
+    for what, found, most in _limits(task) if isinstance(task, Run) else ():
+        if found > most:
+            raise TooLargeError(f"the order has {found} {what}, of at most {most}")
     payload = _encode(task)
     if len(payload) > bounds.PAYLOAD_BYTES_MAX:
         stdin = len(task.stdin) if isinstance(task, Run) else 0
@@ -84,6 +88,15 @@ def encode(task: Task) -> bytes:
             "standard input"
         )
     return payload
+
+
+def _limits(run: Run) -> Iterable[tuple[str, int, int]]:
+    """What a node does not read beyond, by name: how many there are, and the limit."""
+    return (
+        ("words", len(run.words), WORDS_MAX),
+        ("variables", len(run.environment), WORDS_MAX),
+        ("bytes of a directory", len(run.directory), PATH_BYTES_MAX),
+    )
 
 
 def decode(payload: bytes) -> Task | None:

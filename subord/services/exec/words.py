@@ -6,7 +6,7 @@ Imports little, because every command line imports it.
 from __future__ import annotations
 
 import argparse
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from subord.client.options import number
 
@@ -43,7 +43,13 @@ def add_time(options: argparse._ArgumentGroup, what: str, time_s: float) -> None
     options.add_argument("-t", "--timeout", dest="time_s", metavar="SECONDS", type=seconds, default=time_s, help=text)
 
 
-def batch(text: str) -> int | float:
+class Percent(NamedTuple):
+    """A share of the nodes."""
+
+    value: int
+
+
+def batch(text: str) -> int | Percent:
     """`10` or `10%`. Raises ArgumentTypeError."""
     digits = text.removesuffix("%")
     value = int(digits) if digits.isascii() and digits.isdigit() and len(digits) <= 6 else 0
@@ -51,4 +57,4 @@ def batch(text: str) -> int | float:
         raise argparse.ArgumentTypeError(
             f"must be a number of nodes such as 10, or a share such as 10%, not {text!r}"
         )
-    return value if digits == text else value / 100
+    return value if digits == text else Percent(value)

@@ -51,7 +51,8 @@ RECOVER_S: Final = 60.0
 """For the command after a push that an earlier process had begun."""
 LEFT_S_MAX: Final = 7 * 86400.0
 LEFT_MAX: Final = 64
-"""For so long, and so many, records are kept of pushes that can be neither undone nor finished."""
+"""For so long, and so many, records are kept of pushes that can be neither undone nor finished. The record of a push
+that is under way counts, too."""
 _lock = threading.Lock()
 """One push at a time changes files."""
 
@@ -90,6 +91,7 @@ class Delivery:
         record = self._record(manifest, planned, owners, target)
         self._records.write(self._tag, record)
         try:
+            _bound(self._records, self._tag)
             staging.stage(target, manifest.entries, planned, owners, stream, pause=self._pause)
             self._check(manifest, planned, target)
             record = _in(record, ACTIVATING)
@@ -197,12 +199,35 @@ def recover(directory: str) -> None:
         logger.warning("the push %s, which an earlier process had begun, %s", tag.hex(), said)
 
 
+def _bound(records: Records, own: bytes) -> None:
+    """Give up records beyond LEFT_MAX: first those with nothing left to do, then the oldest. `own`: of the push that
+    is under way. It has the turn, so all others have ended."""
+    try:
+        if records.count() <= LEFT_MAX:
+            return
+        others = [
+            (record.state != AFTER, -(records.age_s(tag) or 0.0), tag, record.to)
+            for tag, record in records.left()
+            if tag != own
+        ]
+        for is_unfinished, _, tag, to in sorted(others)[: max(0, len(others) + 1 - LEFT_MAX)]:
+            records.drop(tag)
+            said = _given_up(to) if is_unfinished else "it was done"
+            logger.warning("the push %s is one of more than %d that are left; %s", tag.hex(), LEFT_MAX, said)
+    except OSError as error:  # the next push tries it again
+        logger.error("the records of pushes cannot be bounded: %s", error)
+
+
 def _kept(records: Records, tag: bytes, record: Record, *, is_too_much: bool) -> str:
     """What becomes of a record that is not done with. Raises OSError."""
     if not is_too_much:
         return "it is left for a later start of the agent"
     records.drop(tag)
-    return f"it is given up: delete what is left in {shown(record.to)} under names that begin with {shown(STAGED)}"
+    return _given_up(record.to)
+
+
+def _given_up(to: bytes) -> str:
+    return f"it is given up: delete what is left in {shown(to)} under names that begin with {shown(STAGED)}"
 
 
 def _recovered(records: Records, tag: bytes, record: Record) -> str:

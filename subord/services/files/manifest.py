@@ -121,6 +121,8 @@ def check(manifest: Manifest) -> None:
     """Raises ManifestError."""
     if not manifest.to.startswith(b"/") or bad_parts(manifest.to.strip(b"/")) not in ("", "it is empty"):
         raise ManifestError(f"the target {shown(manifest.to)} is not absolute, or has parts such as ..")
+    if max(len(manifest.check), len(manifest.after)) > COMMAND_CHARS_MAX:
+        raise ManifestError(f"a command of --check or --after has more than {COMMAND_CHARS_MAX} characters")
     kinds: dict[bytes, str] = {b"": DIRECTORY}
     for each in manifest.entries:
         wrong = bad_parts(each.path) or _wrong(each, kinds)

@@ -83,6 +83,12 @@ class Records:
         except OSError:
             return None
 
+    def count(self) -> int:
+        """How many there are, with those that cannot be read."""
+        with suppress(FileNotFoundError), os.scandir(self._directory) as entries:
+            return sum(each.is_file(follow_symlinks=False) for each in entries)
+        return 0
+
     def left(self) -> Iterator[tuple[bytes, Record]]:
         """Those of earlier processes. One that cannot be read is logged and left."""
         try:

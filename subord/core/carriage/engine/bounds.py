@@ -105,6 +105,9 @@ STAND_IN_ATTEMPT: Final = 2
 """From this attempt on the highest node that is reached asks its own branch."""
 SETTLE_S: Final = 2.0
 """A target that is not found is looked for until the roster has been quiet for this long, and no longer than this."""
+LISTED_S: Final = 6.0
+"""A target that the roster has below a subordinate, and that the subordinate does not list, is asked for again for so
+long: a leader that has just started learns of its branch from its subordinates."""
 ROUND_TRIP_S: Final = 0.001
 """Of a link whose round trip is not known."""
 ROUND_TRIP_S_MAX: Final = 0.25

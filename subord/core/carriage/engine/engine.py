@@ -393,13 +393,13 @@ class Engine:
             is_told = task.is_resolved and not task.remaining and not (task.is_every and task.lacks)
             if is_told or not (task.is_waiting or self._routing.waits(task, now)):
                 self._finish(task, now)
-            elif (task.fold or task.new_gone) and task.flush_at == inf:
+            elif task.has_news and (task.fold or task.new_gone) and task.flush_at == inf:
                 pause_s = max(bounds.FLUSH_S, bounds.FLUSH_SHARE * (now - task.began_at))
                 self._due.plan(task, "flush_at", max(now, task.flushed_at + pause_s))
 
     def _flush(self, task: Task, now: float) -> None:
         """Pass on the results so far, and the nodes that are gone from here: the coordinator looks for them."""
-        task.flushed_at = now
+        task.flushed_at, task.has_news = now, False
         if task.asker is None:
             self._links.actions.append(Progress(task.order.tag, task.answer()))
             return

@@ -133,9 +133,10 @@ class Routing:
         if not (task.coordinates or task.asker is None):
             return
         movable = self._movable(task)
-        if len(movable) > task.movable and task.attempt < bounds.ATTEMPTS_MAX:
-            task.looks, task.wait_until = 0, now + bounds.SETTLE_S
-        task.movable = len(movable)
+        search = task.search
+        if len(movable) > search.movable and task.attempt < bounds.ATTEMPTS_MAX:
+            task.looks, search.wait_until, search.listed_until = 0, now + bounds.SETTLE_S, now + bounds.LISTED_S
+        search.movable = len(movable)
         is_done = task.look_at < inf or task.looks >= bounds.LOOKS_MAX
         may_climb = task.lacks in MAY_CLIMB and not task.is_waiting
         if not is_done and (may_climb or movable):
@@ -156,20 +157,23 @@ class Routing:
         movable = self._movable(task)
         split = self._tree.split(movable)
         absent = Ranges.of_pairs(pair for nodes in split.absent.values() for pair in nodes.pairs)
-        again = {via: self._moved(task, via, nodes) for via, nodes in split.below.items()}
+        again = {via: self._moved(task, via, nodes, now) for via, nodes in split.below.items()}
         task.routed_at = now
         for via, nodes in again.items():
             if nodes and task.attempt < bounds.ATTEMPTS_MAX:
                 task.attempt += 1
+                task.search.asked_again |= nodes
                 self._ask(task, via, nodes, now)
         if absent and not self._tree.is_root and self._tree.leader is not None:
             self.climb(task, absent, NO_COORDINATOR, now)
 
-    def _moved(self, task: Task, via: Position, nodes: Ranges) -> Ranges:
-        """Those that `via` was not asked for, or that have moved since they were asked last."""
-        asked = task.sent.get(via, NONE)
-        again = Ranges.of(each for each in nodes & asked if self._tree.moved_since(each, task.routed_at))
-        return (nodes - asked) | again
+    def _moved(self, task: Task, via: Position, nodes: Ranges, now: float) -> Ranges:
+        """Those that `via` was not asked for, that it does not list yet, or that have moved since they were asked
+        last."""
+        asked = nodes & task.sent.get(via, NONE)
+        unlisted = asked & task.missing.get(MOVED, NONE) if now < task.search.listed_until else NONE
+        moved = Ranges.of(each for each in asked - unlisted if self._tree.moved_since(each, task.routed_at))
+        return (nodes - asked) | (unlisted - task.search.asked_again) | moved
 
     @staticmethod
     def _movable(task: Task) -> Ranges:
@@ -189,9 +193,9 @@ class Routing:
             return task.lacks in MAY_CLIMB
         movable = self._movable(task)
         split = self._tree.split(movable)
-        if any(self._moved(task, via, nodes) for via, nodes in split.below.items()):
+        if any(self._moved(task, via, nodes, now) for via, nodes in split.below.items()):
             return True
-        if now >= task.wait_until:
+        if now >= task.search.wait_until:
             return False
         # A row that changes further down is on its way up, or the roster settles after a loss.
         is_settling = self._tree.quiet_s(now) < bounds.SETTLE_S

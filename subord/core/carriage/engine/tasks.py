@@ -32,6 +32,22 @@ class Asker:
         self.number = number
 
 
+class Search:
+    """The targets of a coordinator without result that may be elsewhere by now."""
+
+    __slots__ = ("asked_again", "listed_until", "movable", "wait_until")
+
+    def __init__(self, now: float) -> None:
+        self.movable = 0
+        """How many there were at the last count."""
+        self.wait_until = now
+        """Until when those are waited for that the roster does not show."""
+        self.listed_until = now
+        """Until when those are asked for again that the roster shows below a subordinate that does not list them."""
+        self.asked_again = NONE
+        """Those of them whose answer is still to come."""
+
+
 class Task:
     """`asker` None: a command of this node issued the order. `part` None: all members, which are not known yet."""
 
@@ -79,12 +95,11 @@ class Task:
         self.routed_at = began_at
         self.flush_at = inf
         self.flushed_at = began_at
+        self.has_news = False
+        """Whether anything is told, or has another cause, since the last flush."""
         self.look_at = inf
         self.looks = 0
-        self.movable = 0
-        """Targets without result that may be elsewhere, at the last count."""
-        self.wait_until = began_at
-        """Until when targets that the roster does not show are waited for."""
+        self.search = Search(began_at)
         self.is_queued = False
         """Whether it waits for a place of the coordinator (admission.py)."""
         self.slot_until = inf
@@ -109,6 +124,7 @@ class Task:
     def widen(self, nodes: Ranges) -> Ranges:
         """More targets of an order for all members; returns those that are new."""
         new = nodes - self.targets
+        self.has_news |= bool(new)
         self.targets |= new
         self.remaining |= new
         return new
@@ -117,6 +133,7 @@ class Task:
         """These nodes are told now; returns those that were not before."""
         new = nodes & self.remaining
         if new:
+            self.has_news = True
             self.remaining -= new
             for cause in list(self.missing):
                 self._without(cause, new)
@@ -124,11 +141,15 @@ class Task:
 
     def miss(self, nodes: Ranges, cause: str) -> None:
         """Why nodes have no result; the last cause of several counts."""
+        self.search.asked_again -= nodes
         new = nodes & self.remaining
         if not new:
             return
         if cause not in self.missing and len(self.missing) >= causes.KINDS_MAX:
             cause = causes.REFUSED
+        if not new - self.missing.get(cause, NONE):
+            return
+        self.has_news = True
         for other in list(self.missing):
             if other != cause:
                 self._without(other, new)

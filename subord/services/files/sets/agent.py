@@ -18,7 +18,7 @@ import msgspec
 import trio
 
 from subord.core.carriage.engine.causes import sentence
-from subord.core.carriage.published import Published, mark_of, read
+from subord.core.carriage.published import SETS_MAX, Published, mark_of, read
 from subord.services.acting import Context, Handed
 from subord.services.control import ControlError, post
 from subord.services.exec.account import Account, environment
@@ -44,6 +44,11 @@ ROUNDS_MAX: Final = 8
 LOOK_S: Final = 1.0
 MARGIN_S: Final = 1.0
 """For the answer to come back."""
+COMPARISONS_MAX: Final = 8
+"""At once, and deletions for `gc`. More wait."""
+_following: Final = trio.CapacityLimiter(SETS_MAX)
+"""Each set has one thread at most (`_turns`), so one that hangs holds no other one up."""
+_answering: Final = trio.CapacityLimiter(COMPARISONS_MAX)
 _newest: dict[str, bytes] = {}
 """By set, the mark of the document that was handed over last."""
 _turns: dict[str, trio.Lock] = defaultdict(trio.Lock)
@@ -66,7 +71,7 @@ async def follow(handed: Handed, account: Account, context: Context) -> bytes:
     _newest[name] = mark
     work = _Work(Sets(context.directory), name, handed, said, account, context)
     async with _turns[name]:
-        found = await trio.to_thread.run_sync(_followed, work)
+        found = await trio.to_thread.run_sync(_followed, work, limiter=_following)
     _tell()
     return encode_followed(found)
 
@@ -209,7 +214,7 @@ async def awaited(wanted: Wanted, wait_s: float, context: Context) -> Looked:
     with trio.move_on_after(max(0.0, min(wait_s, context.left_s - MARGIN_S))):
         while True:
             changed = _changed[0]
-            found = await trio.to_thread.run_sync(answering.progress, sets, wanted)
+            found = await trio.to_thread.run_sync(answering.progress, sets, wanted)  # reads the agent's disk only
             if found.state not in (words.MISSING, words.STAGED):
                 break
             with trio.move_on_after(LOOK_S):
@@ -225,7 +230,8 @@ async def looked(wanted: Sequence[Wanted], account: Account, context: Context) -
 async def compared(wanted: Wanted, account: Account, context: Context) -> words.Differing:
     """Which paths of a set differ."""
     sets, own = Sets(context.directory), Owner(account.uid, account.gid)
-    return await trio.to_thread.run_sync(answering.compare, sets, wanted, own, trio.from_thread.check_cancelled)
+    pause = trio.from_thread.check_cancelled
+    return await trio.to_thread.run_sync(answering.compare, sets, wanted, own, pause, limiter=_answering)
 
 
 async def collected(context: Context, *, takes_previous: bool) -> Collected:
@@ -233,7 +239,7 @@ async def collected(context: Context, *, takes_previous: bool) -> Collected:
     sets = Sets(context.directory)
     prune = partial(_pruned, context.socket)
     collect: Callable[[], Collected] = partial(answering.collect, sets, takes_previous=takes_previous, prune=prune)
-    return await trio.to_thread.run_sync(collect)
+    return await trio.to_thread.run_sync(collect, limiter=_answering)
 
 
 def _pruned(socket: str) -> tuple[int, int]:

@@ -3,7 +3,8 @@
 Inputs are a document that was accepted, and the bundle that it names; outputs are the directory, the record of the
 set, and a word if it cannot be done. Invariants: the directory of a set is at every moment the whole of one version;
 the one before stays beside it, under a name that begins with STAGED; the command after a version runs once at most.
-When a process ends on the way, the next one removes what was staged, or finishes the exchange (`recover`).
+When a process ends on the way, the next one removes what was staged, or finishes the exchange (`recover`), as soon as
+the file system is there.
 
 All functions block.
 """
@@ -21,11 +22,20 @@ from typing import Final
 import msgspec
 
 from subord.services.files import commands, staging
-from subord.services.files.delivery import turn
-from subord.services.files.manifest import DIRECTORY, LINK, Manifest
-from subord.services.files.outcome import CHECK_FAILED, MALFORMED, NOT_A_DIRECTORY, SPECIAL, SYMLINK, FilesError
+from subord.services.files.delivery import LEFT_S_MAX, turn
+from subord.services.files.manifest import DIRECTORY, LINK, Manifest, shown
+from subord.services.files.outcome import (
+    CHECK_FAILED,
+    FAILED,
+    MALFORMED,
+    NOT_A_DIRECTORY,
+    SPECIAL,
+    SYMLINK,
+    FilesError,
+)
 from subord.services.files.places import Target, kind_of, named, remove, status_of
 from subord.services.files.plan import NOTHING, OTHER, Plan, plan, staged_name
+from subord.services.files.records import ANY_PLACE
 from subord.services.files.sets.comparing import differences
 from subord.services.files.sets.exchange import exchange, rename_new
 from subord.services.files.sets.record import ACTIVATING, AFTER, DUE, RESTING, STAGING, Placed, Record, Sets
@@ -113,7 +123,7 @@ class Keeping:
     def _exchanged(self, record: Record, manifest: Manifest, target: Target, stream: Stream) -> Record:
         planned = plan(manifest.entries, {}, self._tag)
         assert isinstance(planned, Plan), "nothing is in the way of what is new"
-        record = self._put(record, phase=STAGING)
+        record = self._put(record, phase=STAGING, place=target.place)
         try:
             owners = {each.path: owner_of(each, self._own) for each in manifest.entries}
             staging.stage(target, manifest.entries, planned, owners, stream, pause=self._pause)
@@ -198,7 +208,8 @@ class Keeping:
     # -- after a process that has ended ---------------------------------------------------------------------------
 
     def mended(self, record: Record) -> Record:
-        """The record, after what an earlier change has left is undone or finished. Raises FilesError, OSError."""
+        """The record, after what an earlier change has left is undone or finished. Raises FilesError, OSError: it is
+        left for later."""
         if record.phase in (RESTING, DUE):
             return record
         if record.phase == AFTER:
@@ -208,6 +219,10 @@ class Keeping:
         with Target(record.said.folder) as target:
             if self._is_exchanged(record, target):
                 return self._finish(record, target)
+            if not self._is_place(record, target) and (self._sets.age_s(self._name) or 0.0) <= LEFT_S_MAX:
+                raise FilesError(
+                    FAILED, f"{shown(target.to)} is another directory now; its file system may not be mounted"
+                )
             remove(self._staged, target.folder(b""))
         return self._put(record, phase=RESTING, inode=(0, 0))
 
@@ -220,9 +235,18 @@ class Keeping:
 
     @staticmethod
     def _is_exchanged(record: Record, target: Target) -> bool:
-        """Whether what was staged is in the place of the set."""
+        """Whether what was staged is in the place of the set. It was staged on the device of the target, which may
+        have another number after a restart of the machine."""
         status = status_of(record.said.last_name, target.folder(b""))
-        return record.phase == ACTIVATING and status is not None and (status.st_dev, status.st_ino) == record.inode
+        staged = target.place[0], record.inode[1]
+        return record.phase == ACTIVATING and status is not None and (status.st_dev, status.st_ino) == staged
+
+    def _is_place(self, record: Record, target: Target) -> bool:
+        """Whether the target is the directory above the set: not the one below a mount point that is empty now. What
+        is staged tells it, too, and so does the number alone, because the device may have another one."""
+        if record.place == ANY_PLACE or record.place[1] == target.place[1]:
+            return True
+        return status_of(self._staged, target.folder(b"")) is not None
 
     # -- the previous version -------------------------------------------------------------------------------------
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import logging
 import os
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 from typing import Final
@@ -22,6 +23,7 @@ from subord.core.carriage.published import Published, mark_of, read
 from subord.core.decoding import UNREADABLE
 from subord.services.files import manifest, records
 from subord.services.files.manifest import Manifest, ManifestError
+from subord.services.files.records import ANY_PLACE
 
 logger = logging.getLogger("subord")
 
@@ -64,7 +66,8 @@ class Failure(msgspec.Struct, frozen=True, array_like=True):
 class Record(msgspec.Struct, frozen=True, array_like=True):
     """A set at a node. `document`: the newest that was accepted, by `principal` with the key `fingerprint`. `tag`:
     makes the names under which it is staged, and the previous version is kept. `inode`: device and number of the
-    directory that is staged. `is_released`: the node is not to look after it any more."""
+    directory that is staged. `is_released`: the node is not to look after it any more. `place`: device and number of
+    the directory above, while something is staged; ANY_PLACE: of a release that did not note it."""
 
     document: Document
     principal: str
@@ -75,6 +78,7 @@ class Record(msgspec.Struct, frozen=True, array_like=True):
     placed: Placed | None = None
     previous: Placed | None = None
     is_released: bool = False
+    place: tuple[int, int] = ANY_PLACE
 
     @property
     def said(self) -> Published:
@@ -150,6 +154,13 @@ class Sets:
     def put(self, name: str, record: Record) -> None:
         """Whole or not at all."""
         self._write(self._path(name, _RECORD), _encode(record))
+
+    def age_s(self, name: str) -> float | None:
+        """Since the record was written; None: it is not there, or cannot be looked at."""
+        try:
+            return time.time() - os.stat(self._path(name, _RECORD)).st_mtime
+        except OSError:
+            return None
 
     # -- manifests ----------------------------------------------------------------------------------------------
 
