@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from subord.core.carriage.engine.ranges import Ranges
 from subord.core.carriage.reports import bounds
 from subord.core.carriage.reports.algebra import (
-    KINDS,
     LABELS_MAX,
     NODES_BYTES_MAX,
     TOP_MAX,
@@ -28,11 +27,11 @@ from subord.core.carriage.reports.algebra import (
     Sum,
     Tally,
     Top,
-    Value,
-    folded,
 )
+from subord.core.carriage.reports.kinds import KINDS, Value, folded
 from subord.core.carriage.reports.records import fitted, fold, read
 from subord.core.carriage.reports.sketch import RELATIVE_ERROR, SPAN
+from subord.core.carriage.reports.spread import Others, Spread
 
 NUMBERS = st.floats(-1e12, 1e12)
 ANY_NUMBERS = st.floats(allow_nan=False)
@@ -51,6 +50,9 @@ KIND_VALUES: dict[type, st.SearchStrategy[Any]] = {
     Nodes: st.lists(POSITIONS).map(Nodes.of),
     Tally: st.dictionaries(LABELS, st.integers(0, 99).map(Count), max_size=LABELS_MAX).map(Tally.of),
     Latest: st.builds(Latest, st.integers(0, 5), st.integers(0, 9), st.binary(max_size=3)),
+    Spread: st.lists(st.tuples(NUMBERS, POSITIONS), max_size=3 * TOP_MAX).map(
+        lambda ones: Spread.merge([Spread.of(*one) for one in ones])
+    ),
 }
 BYTES_MAX = {
     Count: 11,
@@ -62,6 +64,7 @@ BYTES_MAX = {
     Nodes: NODES_BYTES_MAX + 6,
     Tally: LABELS_MAX * 67 + 30,
     Latest: 280,
+    Spread: TOP_MAX * 19 + 2 * SPAN * 10 + 80,
 }
 """Of each kind on the wire, written out."""
 each_kind = pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
@@ -111,6 +114,9 @@ def test_the_largest_values_keep_the_bounds() -> None:
         Nodes: Nodes.of(range(1, 99_999, 2)),
         Tally: Tally.of({f"{'x' * 60}{number}"[-60:]: Sum.of(1e15) for number in range(999)}),
         Latest: Latest(bounds.COUNT_MAX, 1 << 60, bytes(256)),
+        Spread: Spread.merge(
+            [Spread.of(sign * 1.03**power, 1 << 60 | 1) for power in range(-2000, 2000) for sign in (1, -1)]
+        ),
     }
     for kind in KINDS:
         twice = kind.merge([full[kind]] * 2)  # type: ignore[attr-defined]
@@ -209,3 +215,34 @@ def test_a_record_keeps_its_bounds() -> None:
     assert list(found.fields) == sorted(record)[: len(found.fields)]
     assert found.left_out == 400 - len(found.fields)
     assert len(fitted({f"{number}": Count(1) for number in range(300)}).fields) == bounds.FIELDS_MAX
+
+
+@quickly
+@given(st.lists(st.tuples(st.floats(-1e5, 1e5), POSITIONS), min_size=1, max_size=200), st.floats(0, 1))
+def test_a_spread_tells_what_its_values_are(ones: list[tuple[float, int]], share: float) -> None:
+    found = Spread.merge([Spread.of(*one) for one in ones])
+    values = sorted(value for value, _ in ones)
+    assert found.count == len(values)
+    assert found.sum == pytest.approx(sum(values), abs=1e-6 * len(values))
+    assert (found.least, found.greatest) == (values[0], values[-1])
+    assert list(found.top) == sorted(ones, key=lambda one: (-one[0], one[1]))[:TOP_MAX]
+    said = found.at(share)
+    assert said is not None
+    ranks = (int(share * (len(values) - 1)), min(int(share * (len(values) - 1) + 1e-9), len(values) - 1))
+    allowed = 0.0 if len(values) <= TOP_MAX else RELATIVE_ERROR
+    floor = values[-1] / 7e8 if values[-1] > 0 else 0.0
+    assert min(abs(said - values[rank]) - allowed * abs(values[rank]) - floor for rank in ranks) <= 1e-9
+
+
+def test_a_spread_of_one_node_is_small() -> None:
+    assert len(encoded(Spread.of(0.25, 500))) == 17
+    assert Spread().at(0.5) is None
+    assert (Spread().count, Spread().sum) == (0, 0.0)
+
+
+def test_spreads_that_are_none_are_refused() -> None:
+    for top in (((1.0, 1), (2.0, 2)), ((inf, 1),), ((nan, 1),), ((1.0, 2), (1.0, 1))):
+        with pytest.raises(ValueError, match="not in order, or not a number"):
+            Spread(top)
+    with pytest.raises(ValueError, match="though the largest have room"):
+        Spread(((1.0, 1),), Others(1))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from itertools import pairwise
 from math import inf
 from typing import Any
@@ -17,7 +18,7 @@ from subord.core.carriage.reports import bounds
 from subord.core.carriage.reports.algebra import Count, Latest, Sum, Tally
 from subord.core.carriage.reports.answer import decode_fold, encode_fold
 from subord.core.carriage.reports.coverage import BELOW_OLDER, NO_REPORT, STALE, Missing, Told, cover
-from subord.core.carriage.reports.frames import Report
+from subord.core.carriage.reports.frames import INFLATED_BYTES_MAX, Report, packed
 from subord.core.carriage.reports.reports import Fold, Publish
 from subord.sim.services.still import Still, complete
 from subord.sim.services.words import of_data
@@ -177,7 +178,7 @@ def test_what_an_earlier_life_sent_is_not_heard() -> None:
     cluster = publishing(3)
     body = Report("load", 4000, 9, (), 0, 0, {})
     root = cluster.nodes[1]
-    root.engine.handle(Arrived((2, 1), encode(5, root.incarnation, body)), cluster.now)
+    root.engine.handle(Arrived((2, 1), encode(5, root.incarnation, packed(body))), cluster.now)
     assert said(cluster.fold(1)) == "3 of 3"
     assert root.engine.dropped["earlier life"] == 1
 
@@ -187,14 +188,14 @@ def test_only_subordinates_report() -> None:
     leader, root = cluster.nodes[1], cluster.nodes[1]
     body = Report("load", 4000, 9, (), 0, 0, {})
     below = cluster.nodes[2]
-    below.engine.handle(Arrived((2, 1), encode(leader.incarnation, below.incarnation, body)), cluster.now)
+    below.engine.handle(Arrived((2, 1), encode(leader.incarnation, below.incarnation, packed(body))), cluster.now)
     assert below.reports.dropped["report of no subordinate"] == 1
     assert said(cluster.fold(1)) == "3 of 3"
     assert root.engine.sizes["orders"] == 0
 
 
 def test_reports_have_a_lane_of_their_own() -> None:
-    data = encode(1, 2, Report("load", 4000, 1, (Missing("stale", 2, (3, 0)),), 1500, 0, {}))
+    data = encode(1, 2, packed(Report("load", 4000, 1, (Missing("stale", 2, (3, 0)),), 1500, 0, {})))
     assert lane_of(data) is Lane.REPORT
     assert of_data(data) == "report load: of 1, up to 1500 ms old, 2 stale: 4"
 
@@ -213,6 +214,28 @@ def test_a_report_out_of_bounds_is_not_read(change: dict[str, Any]) -> None:
     cluster = publishing(3)
     body = msgspec.structs.replace(Report("load", 4000, 9, (), 0, 0, {}), **change)
     root, below = cluster.nodes[1], cluster.nodes[2]
+    root.engine.handle(Arrived((2, 1), encode(below.incarnation, root.incarnation, packed(body))), cluster.now)
+    assert root.engine.dropped["unreadable"] == 1
+    assert said(cluster.fold(1)) == "3 of 3"
+
+
+@pytest.mark.parametrize(
+    "deflated",
+    [
+        b"",
+        b"no zlib",
+        zlib.compress(bytes(1 << 20)),
+        zlib.compress(b"\x80")[:-1],
+        zlib.compress(b"\x80") + b"more",
+        zlib.compress(b"\x91" * 9_999),
+    ],
+    ids=["empty", "other", "bomb", "cut", "more", "nested"],
+)
+def test_fields_that_cannot_be_inflated_are_not_read(deflated: bytes) -> None:
+    cluster = publishing(3)
+    root, below = cluster.nodes[1], cluster.nodes[2]
+    body = msgspec.structs.replace(packed(Report("load", 4000, 9, (), 0, 0, {})), deflated=deflated)
+    assert len(deflated) < INFLATED_BYTES_MAX
     root.engine.handle(Arrived((2, 1), encode(below.incarnation, root.incarnation, body)), cluster.now)
     assert root.engine.dropped["unreadable"] == 1
     assert said(cluster.fold(1)) == "3 of 3"
@@ -224,7 +247,7 @@ def test_the_largest_numbers_of_a_liar_leave_the_fold_readable() -> None:
     two = cluster.nodes[2]
     cluster.run(1)
     for liar in (4, 5):
-        data = encode(cluster.nodes[liar].incarnation, two.incarnation, body)
+        data = encode(cluster.nodes[liar].incarnation, two.incarnation, packed(body))
         cluster.feed(2, Arrived((liar, 2), data))
     cluster.run(0.5)
     assert cluster.nodes[1].engine.dropped["unreadable"] == 0
@@ -238,7 +261,7 @@ def test_a_liar_names_only_nodes_below_it() -> None:
     cluster = publishing(7)
     cluster.run(1)
     body = Report("load", 4000, 1, (Missing(STALE, 9, (1, 1 << 23)),), 0, 0, {})
-    cluster.feed(1, Arrived((2, 1), encode(cluster.nodes[2].incarnation, cluster.nodes[1].incarnation, body)))
+    cluster.feed(1, Arrived((2, 1), encode(cluster.nodes[2].incarnation, cluster.nodes[1].incarnation, packed(body))))
     assert said(cluster.fold(1)) == "5 of 7, 2 stale: 2,4-5"
 
 
@@ -276,7 +299,7 @@ def hear(cluster: Still, below: int, fields: dict[str, Any]) -> None:
     raw = {name: msgspec.Raw(msgspec.msgpack.encode(value)) for name, value in fields.items()}
     body = Report("load", 4000, 3, (), 0, 0, raw)
     lives = cluster.nodes[below].incarnation, cluster.nodes[leader].incarnation
-    cluster.feed(leader, Arrived((below, leader), encode(*lives, body)))
+    cluster.feed(leader, Arrived((below, leader), encode(*lives, packed(body))))
 
 
 def test_the_kinds_of_the_own_record_stay() -> None:
@@ -291,7 +314,8 @@ def test_the_fields_of_the_own_record_go_up_before_others() -> None:
     cluster = publishing(7)
     cluster.run(1)
     huge = Tally({f"{number:048}": Sum((1 << 62) - 1, 999_999) for number in range(128)})
-    hear(cluster, 4, {f"\0{number}": huge for number in range(5)} | record())
+    for below in (4, 5):
+        hear(cluster, below, {f"\0{below}{number}": huge for number in range(3)} | record())
     cluster.run(0.5)
     for position, count in {1: 7, 2: 3}.items():
         told = decode_fold(encode_fold(cluster.fold(position)))
@@ -348,5 +372,5 @@ def test_an_engine_without_parts_drops_reports() -> None:
     tree: Any = cluster.nodes[1]
     engine = Engine(tree, {})
     engine.handle(Opened("edge", 2, Role.SUBORDINATE, 7), 0.0)
-    engine.handle(Arrived("edge", encode(7, tree.incarnation, Report("load", 4000, 9, (), 0, 0, {}))), 0.0)
+    engine.handle(Arrived("edge", encode(7, tree.incarnation, packed(Report("load", 4000, 9, (), 0, 0, {})))), 0.0)
     assert engine.dropped["unreadable"] == 1

@@ -9,7 +9,8 @@ from typing import Any
 from subord import cli
 from subord.api.models.coverage import CoverageDocument
 from subord.api.node_api import NodeApi
-from subord.core.carriage.reports.algebra import Count, Nodes, Sum, Value
+from subord.core.carriage.reports.algebra import Count, Nodes, Sum
+from subord.core.carriage.reports.kinds import Value
 from subord.services import serving
 from subord.services.contract import Answered, Publishing, ReportService
 from subord.services.serving import of_coverage

@@ -16,8 +16,9 @@ from subord.api.models.coverage import CoverageDocument
 from subord.api.node_api import NodeApi
 from subord.api.query.orders import NAMED_MAX
 from subord.core.carriage.engine.ranges import Ranges
-from subord.core.carriage.reports.algebra import Count, Quantiles, Value
+from subord.core.carriage.reports.algebra import Count, Quantiles
 from subord.core.carriage.reports.coverage import STALE, Coverage, Missing, widened
+from subord.core.carriage.reports.kinds import Value
 from subord.core.carriage.reports.reports import Fold
 from subord.services import serving
 from subord.services.contract import Answered, Publishing, ReportService

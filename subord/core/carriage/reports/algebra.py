@@ -1,9 +1,8 @@
-"""The kinds of values that a report may have: each can be folded with others of its kind in any order and grouping.
+"""Values of reports that can be folded with others of their kind in any order and grouping.
 
-Inputs and outputs are values; `folded` merges any number of one field. Invariants: merging is commutative and
-associative, `Kind()` changes nothing, and no value grows beyond its bound, however many are merged. Only `Nodes` that
-were cut depend on the grouping: they keep a true part, and say so. Values of different kinds under one name do not
-mix: the wanted kind stays, which is that of the node's own record, else the one with the lowest number.
+Inputs and outputs are values. Invariants: merging is commutative and associative, `Kind()` changes nothing, and no
+value grows beyond its bound, however many are merged. Only `Nodes` that were cut depend on the grouping: they keep a
+true part, and say so.
 """
 
 from __future__ import annotations
@@ -192,6 +191,7 @@ class Nodes(msgspec.Struct, frozen=True, array_like=True, tag=7):
 
 
 Scalar = Count | Sum | Min | Max
+SCALARS: Final = (Count, Sum, Min, Max)
 
 
 class Tally(msgspec.Struct, frozen=True, array_like=True, tag=8):
@@ -217,7 +217,7 @@ class Tally(msgspec.Struct, frozen=True, array_like=True, tag=8):
     def _of(found: Mapping[str, list[Scalar]], others: list[Scalar]) -> Tally:
         kept = sorted(found)
         rest = others + [value for label in kept[LABELS_MAX:] for value in found[label]]
-        return Tally({label: folded(found[label]) for label in kept[:LABELS_MAX]}, folded(rest) if rest else None)
+        return Tally({label: _folded(found[label]) for label in kept[:LABELS_MAX]}, _folded(rest) if rest else None)
 
     @staticmethod
     def merge(values: Iterable[Tally]) -> Tally:
@@ -242,16 +242,9 @@ class Latest(msgspec.Struct, frozen=True, array_like=True, tag=9):
         return max(values, key=lambda each: (each.revision, each.node, each.data), default=Latest())
 
 
-Value = Count | Sum | Min | Max | Quantiles | Top | Nodes | Tally | Latest
-KINDS: Final = (Count, Sum, Min, Max, Quantiles, Top, Nodes, Tally, Latest)
-NUMBER_OF: Final[dict[type, int]] = {kind: number for number, kind in enumerate(KINDS, 1)}
-
-
-def folded(values: Sequence[Any], wanted: type | None = None) -> Any:
-    """At least one value of one field, as one. `wanted`: of these kinds the one that stays."""
-    if len(values) == 1:
-        return values[0]
-    kind: Any = wanted or min(map(type, values), key=NUMBER_OF.__getitem__)
+def _folded(values: Sequence[Any]) -> Any:
+    """Scalars of one label, as one: of different kinds the first one of SCALARS stays."""
+    kind: Any = min(map(type, values), key=SCALARS.index)
     return kind.merge([each for each in values if type(each) is kind])
 
 

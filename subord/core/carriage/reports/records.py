@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from subord.core.carriage.reports import bounds
-from subord.core.carriage.reports.algebra import KINDS, Value, folded
+from subord.core.carriage.reports.kinds import KINDS, Value, folded
 from subord.core.decoding import UNREADABLE
 
 Record = Mapping[str, Value]

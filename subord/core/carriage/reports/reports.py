@@ -23,7 +23,7 @@ from subord.core.carriage.engine.links import Links, LinkState
 from subord.core.carriage.engine.ranges import Ranges
 from subord.core.carriage.reports import bounds
 from subord.core.carriage.reports.coverage import NO_REPORT, STALE, Coverage, Missing, Told, cover
-from subord.core.carriage.reports.frames import Report, decode_report
+from subord.core.carriage.reports.frames import Report, decode_report, packed
 from subord.core.carriage.reports.records import NO_FIELDS, Record, fitted, fold, read, size_of, strange
 from subord.core.view import Position
 
@@ -361,7 +361,7 @@ class Reports:
             max(left_out, found.left_out),
             fields,
         )
-        self._links.send(uplink, body)
+        self._links.send(uplink, packed(body))
         self.sent += 1
         is_late = now >= service.round_at + bounds.LATE_INTERVALS * service.interval_s
         if is_late or not service.unrenewed:

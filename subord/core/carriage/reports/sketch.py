@@ -15,8 +15,8 @@ from typing import Final
 
 from subord.core.carriage.reports.bounds import COUNT_MAX
 
-RELATIVE_ERROR: Final = 0.02
-SPAN: Final = 512
+RELATIVE_ERROR: Final = 0.01
+SPAN: Final = 1_024
 _RATIO: Final = (1 + RELATIVE_ERROR) / (1 - RELATIVE_ERROR)
 _LOG_RATIO: Final = log(_RATIO)
 AMOUNT_MIN, AMOUNT_MAX = 1e-300, 1e300
