@@ -44,9 +44,7 @@ def samples_of(text: str, wants: Callable[[str], bool]) -> Samples:
                     continue
                 name = name_of(sample.name, sample.labels.items())
                 if len(name) > NAME_CHARS_MAX:
-                    raise TextError(
-                        "too_large", f"has a sample whose name is longer than {NAME_CHARS_MAX} characters"
-                    )
+                    raise TextError("too_large", f"has a name of more than {NAME_CHARS_MAX} characters: {name:.80}")
                 if name in found:
                     raise TextError("garbled", f"has {name} twice")
                 found[name] = sample.value
