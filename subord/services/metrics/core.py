@@ -1,0 +1,48 @@
+"""What a node publishes of itself every INTERVAL_S, and what the asking node makes of the fold of the root."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Final
+from weakref import WeakKeyDictionary
+
+from subord.api.models import nodes
+from subord.api.models.coverage import CoverageDocument
+from subord.api.models.metrics import MetricsDocument
+from subord.api.node_api import NodeApi
+from subord.core.carriage.reports.records import Record
+from subord.core.settings import Settings
+from subord.core.view import Position
+from subord.services.contract import Answered, Publishing, ReportService
+from subord.services.metrics.collecting import Collector, Sources
+from subord.services.metrics.record import figures, record_of
+from subord.services.metrics.wanted import USUAL
+from subord.services.serving import of_coverage
+
+INTERVAL_S: Final = 10.0
+_collectors: Final[WeakKeyDictionary[NodeApi, Collector]] = WeakKeyDictionary()
+
+
+async def record(node: NodeApi) -> Record:
+    """The samples of this node. What is wrong with a source is counted, and shown by `subord errors`."""
+    collector = _collectors.setdefault(node, Collector(Sources(), USUAL))
+    found = await collector.collect()
+    for each in found.wrong:
+        node.counters.dropped[f"metrics_{each.reason}"] += 1
+        node.counters.problems.note("metrics", f"{each.source} {each.text}")
+    return record_of(found.samples, node.snapshot().position)
+
+
+def document(answered: Answered) -> CoverageDocument:
+    """The figures, by name."""
+    fold, settings = answered.fold, answered.node.settings
+    found = () if fold is None else tuple(figures(fold.record, partial(_address, settings)))
+    return of_coverage(MetricsDocument, answered, metrics=found, left_out=0 if fold is None else fold.left_out)
+
+
+def _address(settings: Settings, position: Position) -> str | None:
+    """Another node may name any position."""
+    return next(iter(nodes.addresses(settings, (position,))), None)
+
+
+SERVICE = ReportService(Publishing(record, INTERVAL_S), document)
