@@ -7,9 +7,10 @@ result has at most bounds.RESULT_BYTES_MAX bytes. `document` is called at the is
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import NamedTuple
 
+from subord.api.http.server import Handler
 from subord.api.models.coverage import CoverageDocument, Covered
 from subord.api.node_api import NodeApi
 from subord.api.query.older_nodes import OlderQuestion
@@ -44,7 +45,9 @@ class Service(NamedTuple):
 
 
 class ReportService(NamedTuple):
-    """A service whose document comes of a report: each node publishes, and the root is asked for the fold."""
+    """A service whose document comes of a report: each node publishes, and the root is asked for the fold. `paths`:
+    further ones that a node serves, such as pages for Prometheus."""
 
     publishing: Publishing
     document: Callable[[Answered], CoverageDocument]
+    paths: Callable[[NodeApi], Mapping[str, Handler]] = lambda _: {}

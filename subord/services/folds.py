@@ -19,7 +19,7 @@ import trio
 from subord.api.models import nodes
 from subord.api.models.coverage import Coverage, MissingDocument
 from subord.api.node_api import NodeApi
-from subord.api.query.orders import NAMED_MAX, Answered
+from subord.api.query.orders import NAMED_MAX, Answered, asked
 from subord.core.carriage.engine.causes import sentence
 from subord.core.carriage.engine.frames import Unreadable
 from subord.core.carriage.engine.ranges import Ranges
@@ -69,6 +69,11 @@ def root_of(node: NodeApi) -> Ranges:
     """The node to ask for the fold of the whole tree: the root of the tree that this node is in."""
     view = node.snapshot()
     return Ranges.of((view.path[0] if view.path else view.position,))
+
+
+async def asked_fold(node: NodeApi, name: str, budget_s: float) -> Answered:
+    """The answer of the root for the whole tree."""
+    return with_fold(node, await asked(node, name, budget_s, targets=root_of(node)))
 
 
 def with_fold(node: NodeApi, found: Answered) -> Answered:

@@ -18,7 +18,7 @@ import trio
 from subord.api.handlers.control import BUDGET_S_MAX, budget_s, control_changes
 from subord.api.handlers.orders import order_handlers
 from subord.api.handlers.records import record_handlers
-from subord.api.http.server import App, Call, EventStream, Orders, Query, Response, document, failure
+from subord.api.http.server import App, Call, EventStream, Handler, Orders, Query, Response, document, failure
 from subord.api.models.coverage import CoverageDocument
 from subord.api.models.document import Document
 from subord.api.node_api import NodeApi
@@ -30,7 +30,7 @@ from subord.services import NAMES, live
 from subord.services.acting import has_effects
 from subord.services.blob_paths import blob_changes, blob_handlers
 from subord.services.contract import Publishing, ReportService, Service
-from subord.services.folds import fold_reading, publish_forever, root_of, with_fold
+from subord.services.folds import asked_fold, fold_reading, publish_forever
 
 
 class SignedOrder(msgspec.Struct, frozen=True, kw_only=True):
@@ -98,9 +98,12 @@ def publish_all(node: NodeApi, nursery: trio.Nursery) -> None:
 
 def service_app(node: NodeApi) -> App:
     """The paths of the services that read; of one with effects, what its orders are signed for."""
-    return {
+    found: dict[str, Handler] = {
         f"/v1/{name}": partial(_cluster, node) if has_effects(name) else partial(_read, node, name) for name in NAMES
     }
+    for each in map(service, NAMES):
+        found.update(each.paths(node) if isinstance(each, ReportService) else {})
+    return found
 
 
 async def _cluster(node: NodeApi, _: Query) -> Response:
@@ -189,9 +192,8 @@ async def _follow(node: NodeApi, name: str, call: Call) -> Response | EventStrea
 
 
 async def _give_fold(node: NodeApi, name: str, wanted: ReportService, query: Query) -> Response:
-    """Ask the root for the fold; without its answer the document says that the root is missing."""
-    found = await asked(node, name, budget_s(query), targets=root_of(node))
-    return document(wanted.document(with_fold(node, found)))
+    """Without the answer of the root the document says that the root is missing."""
+    return document(wanted.document(await asked_fold(node, name, budget_s(query))))
 
 
 def targets_of(text: str | None, size: int) -> Ranges | None:

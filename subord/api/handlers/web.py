@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from subord.api.handlers.web_problems import WebProblems
+from subord.api.handlers.web_problems import web_problems
 from subord.api.http.page import page_app
 from subord.api.http.server import METRICS_TYPE, App, Query, Response, failure
 from subord.api.node_api import NodeApi
@@ -27,13 +27,14 @@ PUBLIC = (
     "/v1/orders",
     "/sd",
     "/metrics/members",
+    "/metrics/cluster",
 )
 """The paths of the control socket that are served here as they are. Names of keys are not among them."""
 
 
 def web_app(node: NodeApi, control: App) -> App:
     """The handlers of the web address; `control` are those of the control socket."""
-    problems: App = {"/v1/errors": WebProblems(node)}
+    problems: App = {"/v1/errors": web_problems(node)}
     return {**page_app(), **metrics_app(node), **{path: control[path] for path in PUBLIC}, **problems}
 
 

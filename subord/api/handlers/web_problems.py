@@ -6,35 +6,29 @@ KEPT_S, however many readers there are, because one question reaches every node.
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from typing import Final
 
 import msgspec
-import trio
 
 from subord.api.handlers import problems
 from subord.api.http.server import Query, Response, document
 from subord.api.models.fields import ErrorsDocument
 from subord.api.node_api import NodeApi
+from subord.api.query.kept import Kept
 from subord.api.query.orders import BUDGET_S
 
 KEPT_S: Final = 5.0
 
 
-class WebProblems:
+def web_problems(node: NodeApi) -> Callable[[Query], Awaitable[Response]]:
     """The handler of one node."""
 
-    def __init__(self, node: NodeApi) -> None:
-        self._node = node
-        self._lock = trio.Lock()
-        self._answer: Response | None = None
-        self._asked_at = 0.0
+    async def ask() -> Response:
+        return document(without_key_names(await problems.find(node, BUDGET_S)))
 
-    async def __call__(self, _: Query) -> Response:
-        async with self._lock:
-            if self._answer is None or trio.current_time() - self._asked_at >= KEPT_S:
-                found = await problems.find(self._node, BUDGET_S)
-                self._answer, self._asked_at = document(without_key_names(found)), trio.current_time()
-            return self._answer
+    kept = Kept(ask, KEPT_S)
+    return lambda _: kept.get()
 
 
 def without_key_names(found: ErrorsDocument) -> ErrorsDocument:

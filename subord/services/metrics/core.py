@@ -2,24 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 from typing import Final
 from weakref import WeakKeyDictionary
 
+from subord.api.http.server import METRICS_TYPE, Handler, Response, failure
 from subord.api.models import nodes
 from subord.api.models.coverage import CoverageDocument
 from subord.api.models.metrics import MetricsDocument
 from subord.api.node_api import NodeApi
+from subord.api.query.kept import Kept
+from subord.api.query.orders import BUDGET_S
 from subord.core.carriage.reports.records import Record
 from subord.core.settings import Settings
 from subord.core.view import Position
+from subord.runtime import late
 from subord.services.contract import Answered, Publishing, ReportService
+from subord.services.folds import asked_fold
 from subord.services.metrics.collecting import Collector, Sources
 from subord.services.metrics.record import figures, record_of
 from subord.services.metrics.wanted import USUAL
 from subord.services.serving import of_coverage
 
 INTERVAL_S: Final = 10.0
+KEPT_S: Final = 2.0
+EXPOSITION: Final = "subord.services.metrics.exposition"
 _collectors: Final[WeakKeyDictionary[NodeApi, Collector]] = WeakKeyDictionary()
 
 
@@ -45,4 +53,20 @@ def _address(settings: Settings, position: Position) -> str | None:
     return next(iter(nodes.addresses(settings, (position,))), None)
 
 
-SERVICE = ReportService(Publishing(record, INTERVAL_S), document)
+def paths(node: NodeApi) -> Mapping[str, Handler]:
+    """`/metrics/cluster`, which any client may read: the root is asked once in KEPT_S at most."""
+
+    async def ask() -> Response:
+        found = document(await asked_fold(node, "metrics", BUDGET_S))
+        if not await late.load(EXPOSITION):
+            return failure(503, "the metrics cannot be loaded: see the log of the daemon")
+        from subord.services.metrics.exposition import page
+
+        assert isinstance(found, MetricsDocument)
+        return Response(page(found), content_type=METRICS_TYPE)
+
+    kept = Kept(ask, KEPT_S)
+    return {"/metrics/cluster": lambda _: kept.get()}
+
+
+SERVICE = ReportService(Publishing(record, INTERVAL_S), document, paths)
