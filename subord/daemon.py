@@ -31,7 +31,7 @@ from subord.api.http.sockets import BindError, bind_tcp, bind_unix, unlink
 from subord.api.models import nodes
 from subord.api.node_api import AskFailure, Question
 from subord.config import load
-from subord.config.schema import Config
+from subord.config.schema import Config, MetricsConfig
 from subord.config.source import ConfigError
 from subord.core import snapshots
 from subord.core.events import (
@@ -304,6 +304,10 @@ class Daemon:
         shown = {"problems": len(self.counters.problems), "names": len(self.resolved_names), **self.orders.sizes()}
         membership = {**self.tracker.membership.sizes(), "identities": len(self.peers)}
         return {**self._driver.sizes(), **membership, **secured, **shown}
+
+    @property
+    def metrics(self) -> MetricsConfig:
+        return self.config.metrics
 
     @property
     def names(self) -> Mapping[str, str]:

@@ -100,6 +100,11 @@ def test_every_key_is_taken_over() -> None:
             spool_bytes_max = 100000
             [blobs]
             cache_bytes_max = 2000000
+            [metrics]
+            publish = false
+            urls = ["http://127.0.0.1:9100/metrics"]
+            text_directory = "/tmp/texts"
+            program_directory = "/tmp/programs"
             """
         )
     )
@@ -147,6 +152,10 @@ def test_every_key_is_taken_over() -> None:
         "ledger.sink": "/tmp/records",
         "ledger.spool_bytes_max": 100_000,
         "blobs.cache_bytes_max": 2_000_000,
+        "metrics.publish": False,
+        "metrics.urls": ("http://127.0.0.1:9100/metrics",),
+        "metrics.text_directory": "/tmp/texts",
+        "metrics.program_directory": "/tmp/programs",
     }
     assert dotted(config) == expected
     assert config.node.metrics_listener == ("::1", 9717)

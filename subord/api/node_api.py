@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Protocol
 
+from subord.config.schema import MetricsConfig
 from subord.core.carriage.blobs.manifests import Name
 from subord.core.carriage.engine.interface import Answer, Overview
 from subord.core.carriage.engine.ranges import Ranges
@@ -134,6 +135,9 @@ class NodeApi(Protocol):
 
     @property
     def counters(self) -> Counters: ...
+    @property
+    def metrics(self) -> MetricsConfig:
+        """Whether and from where this node publishes its metrics."""
 
     def snapshot(self) -> Snapshot: ...
     def roster(self) -> RosterView: ...

@@ -15,7 +15,7 @@ import msgspec
 
 from subord.config.hostlist import is_address, is_host_name
 from subord.config.hosts import network_of
-from subord.config.performance import PERFORMANCE_KEYS, check_performance
+from subord.config.performance import PERFORMANCE_KEYS, check_performance, place_of
 from subord.config.resolve import Resolve
 from subord.config.schema import (
     TABLES,
@@ -24,6 +24,7 @@ from subord.config.schema import (
     ClusterConfig,
     Config,
     LedgerConfig,
+    MetricsConfig,
     NodeConfig,
     listener_of,
 )
@@ -80,6 +81,7 @@ def load(path: str | None, assignments: Sequence[str] = (), resolve: Resolve | N
         cluster=settings,
         ledger=ledger,
         blobs=msgspec.convert(raw.document.get("blobs", {}), BlobsConfig),
+        metrics=_metrics(raw),
         port=cluster.port,
         key_file=_beside(raw, cluster.key_file),
         insecure=cluster.insecure,
@@ -92,6 +94,17 @@ def load(path: str | None, assignments: Sequence[str] = (), resolve: Resolve | N
         names=names,
         assignments=tuple(assignments),
     )
+
+
+def _metrics(raw: RawConfig) -> MetricsConfig:
+    """Raises ConfigError."""
+    found = msgspec.convert(raw.document.get("metrics", {}), MetricsConfig)
+    for url in found.urls:
+        if place_of(url) is None:
+            example = 'e.g. "http://127.0.0.1:9100/metrics"'
+            refuse(raw, "metrics", "urls", f"must be http addresses of this machine, {example}, not {quoted(url)}")
+    paths = {key: _beside(raw, getattr(found, key)) for key in ("text_directory", "program_directory")}
+    return msgspec.structs.replace(found, **paths)
 
 
 def reload(old: Config) -> Config:
@@ -149,6 +162,7 @@ def dotted(config: Config) -> dict[str, Any]:
         **{f"agent.{key}": value for key, value in msgspec.structs.asdict(config.agent).items()},
         **{f"ledger.{key}": value for key, value in msgspec.structs.asdict(config.ledger).items()},
         **{f"blobs.{key}": value for key, value in msgspec.structs.asdict(config.blobs).items()},
+        **{f"metrics.{key}": value for key, value in msgspec.structs.asdict(config.metrics).items()},
     }
 
 

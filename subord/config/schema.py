@@ -20,6 +20,7 @@ from subord.core.settings import NumberingName, Settings, TimingName
 SEEDS_MAX = 64
 NAME_CHARS_MAX = 64
 WEB_NAMES_MAX = 16
+METRICS_URLS_MAX = 8
 
 LogLevel = Literal["debug", "info", "warning", "error"]
 LogFormat = Literal["auto", "text", "json"]
@@ -208,6 +209,22 @@ class BlobsConfig(msgspec.Struct, frozen=True, kw_only=True):
     unused first. Without a state directory a node keeps nothing, and passes chunks on."""
 
 
+class MetricsConfig(msgspec.Struct, frozen=True, kw_only=True):
+    """What this node tells of itself for the metrics of the cluster (docs/metrics.md)."""
+
+    publish: bool = True
+    """Whether this node publishes its metrics, every ten seconds. A node that does not still passes on those of the
+    nodes below it, and is missing as `no report`."""
+    urls: Annotated[tuple[str, ...], msgspec.Meta(max_length=METRICS_URLS_MAX)] = ()
+    """Pages of exporters on this machine, such as `"http://127.0.0.1:9100/metrics"`, at most 8."""
+    text_directory: str = ""
+    """A directory of files `*.prom` in the text format of Prometheus. Write a file under another name and rename it:
+    one that does not end with a line break is not used."""
+    program_directory: str = ""
+    """A directory of programs that print metrics in that format, such as `/etc/subord/sensors.d`. Each has two
+    seconds, and runs as the user of the daemon. A program that other users can change is not run."""
+
+
 class Config(msgspec.Struct, frozen=True, kw_only=True):
     """The checked configuration of one daemon."""
 
@@ -217,6 +234,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     agent: AgentConfig = AgentConfig()
     ledger: LedgerConfig = LedgerConfig()
     blobs: BlobsConfig = BlobsConfig()
+    metrics: MetricsConfig = MetricsConfig()
     key_file: str
     """Path of the key ring; empty: nothing is sealed."""
     insecure: bool
@@ -240,6 +258,7 @@ TABLES: dict[str, type[msgspec.Struct]] = {
     "agent": AgentConfig,
     "ledger": LedgerConfig,
     "blobs": BlobsConfig,
+    "metrics": MetricsConfig,
 }
 
 

@@ -22,9 +22,9 @@ __all__ = ["Answered", "Publishing", "ReportService", "Service"]
 
 class Publishing(NamedTuple):
     """The report of a service. `record`: of this node, from the algebra (core/carriage/reports/algebra.py); leaders
-    fold it without code of the service. Renewed every `interval_s`."""
+    fold it without code of the service; None: the node publishes nothing. Renewed every `interval_s`."""
 
-    record: Callable[[NodeApi], Awaitable[Record]]
+    record: Callable[[NodeApi], Awaitable[Record | None]]
     interval_s: float
 
 

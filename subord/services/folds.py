@@ -52,7 +52,8 @@ async def publish_forever(node: NodeApi, name: str, publishing: Publishing) -> N
             logger.exception("the report %s failed", name)
             node.counters.dropped["service_failed"] += 1
             continue
-        node.orders.publish(name, record, publishing.interval_s)
+        if record is not None:
+            node.orders.publish(name, record, publishing.interval_s)
 
 
 def fold_reading(node: NodeApi, name: str) -> Reading:

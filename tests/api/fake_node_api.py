@@ -15,7 +15,7 @@ from fake_operators import FakeVerifier
 
 from subord.api.handlers import peer_answers
 from subord.api.node_api import AskFailure, Question
-from subord.config.schema import NodeConfig
+from subord.config.schema import MetricsConfig, NodeConfig
 from subord.core.address.network import Network
 from subord.core.carriage.documents import Documents
 from subord.core.carriage.engine.causes import DOWN, MOVED, NO_COORDINATOR, OLDER, SILENT, UNKNOWN
@@ -325,6 +325,7 @@ class FakeNode:
         self.port = 7700
         self.log = Log()
         self.web_port: int | None = 9717
+        self.metrics = MetricsConfig()
         self.tracker = FakeTracker(self)
         cluster = "", Terms.of(world.settings).network
         self.gate = Gate(FakeVerifier(), cluster, self.tracker.membership.revocations, self.counters)

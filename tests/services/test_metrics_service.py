@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from subord.api.models.metrics import MetricsDocument
 from subord.cli import main
 from subord.client import exit_codes
+from subord.config.schema import MetricsConfig
 from subord.core.carriage.reports.algebra import Count
 from subord.core.carriage.reports.coverage import Coverage, Missing
 from subord.core.carriage.reports.records import fold
@@ -134,3 +136,19 @@ async def test_a_node_publishes_its_samples_and_names_a_source_that_fails() -> N
     record = await core.record(node)
     assert "node_load1" in record
     assert await core.record(node) != {}
+
+
+async def test_a_node_may_publish_nothing() -> None:
+    node = World().node(1)
+    node.metrics = MetricsConfig(publish=False)
+    assert await core.record(node) is None
+
+
+async def test_a_source_that_fails_is_a_problem_of_the_node(tmp_path: Path) -> None:
+    (tmp_path / "half.prom").write_text("node_load9 1")
+    node = World().node(1)
+    node.metrics = MetricsConfig(text_directory=str(tmp_path))
+    await core.record(node)
+    assert node.counters.dropped["metrics_garbled"] == 1
+    (shown,) = node.counters.problems.shown()
+    assert "half.prom does not end with a line break" in shown.text

@@ -38,7 +38,7 @@ Reader = Callable[[], Awaitable[Samples]]
 
 
 class Sources(NamedTuple):
-    """Beside the kernel: `pages`: URLs on this machine; `texts`: a folder of *.prom; `sensors`: a folder of programs."""
+    """Beside the kernel: URLs on this machine, a directory of *.prom, and one of programs."""
 
     pages: tuple[str, ...] = ()
     texts: str = ""

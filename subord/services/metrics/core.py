@@ -14,6 +14,7 @@ from subord.api.models.metrics import MetricsDocument
 from subord.api.node_api import NodeApi
 from subord.api.query.kept import Kept
 from subord.api.query.orders import BUDGET_S
+from subord.config.schema import MetricsConfig
 from subord.core.carriage.reports.records import Record
 from subord.core.settings import Settings
 from subord.core.view import Position
@@ -31,14 +32,20 @@ EXPOSITION: Final = "subord.services.metrics.exposition"
 _collectors: Final[WeakKeyDictionary[NodeApi, Collector]] = WeakKeyDictionary()
 
 
-async def record(node: NodeApi) -> Record:
+async def record(node: NodeApi) -> Record | None:
     """The samples of this node. What is wrong with a source is counted, and shown by `subord errors`."""
-    collector = _collectors.setdefault(node, Collector(Sources(), USUAL))
+    if not node.metrics.publish:
+        return None
+    collector = _collectors.setdefault(node, Collector(_sources(node.metrics), USUAL))
     found = await collector.collect()
     for each in found.wrong:
         node.counters.dropped[f"metrics_{each.reason}"] += 1
         node.counters.problems.note("metrics", f"{each.source} {each.text}")
     return record_of(found.samples, node.snapshot().position)
+
+
+def _sources(config: MetricsConfig) -> Sources:
+    return Sources(config.urls, config.text_directory, config.program_directory)
 
 
 def document(answered: Answered) -> CoverageDocument:
