@@ -133,6 +133,7 @@ class LedgerKeeper:
 
     def _show(self, spool: SqliteSpool) -> None:
         self._counters.spool_records, self._counters.spool_bytes = spool.count, spool.used_bytes
+        self._counters.spool_oldest_at = spool.oldest_at
 
     def _begin_take(self, action: Take) -> None:
         assert self._nursery is not None
@@ -169,12 +170,15 @@ class LedgerKeeper:
 
     async def _serve_sink(self) -> NoReturn:
         """Hold the database open, and store; after a failure open it again."""
+        self._counters.sink_state = "fails"
         while True:
             sink = await self._open_sink()
             if sink is not None:
                 self._warned = ""
+                self._counters.sink_state = "stores"
                 self.feed(SinkIs(able=True))
                 await self._store_until_failure(sink)
+                self._counters.sink_state = "fails"
                 self.feed(SinkIs(able=False))
                 with suppress(Exception):
                     await trio.to_thread.run_sync(sink.close, abandon_on_cancel=True)

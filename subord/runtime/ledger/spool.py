@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sqlite3
 import threading
+import time
 from pathlib import Path
 from typing import Final
 
@@ -23,7 +24,7 @@ BUSY_S_MAX: Final = 5.0  # a thread of the node before, in the same process, may
 TABLE: Final = """
 create table if not exists record (
   number integer primary key, life integer not null, sequence integer not null, kind text not null,
-  body blob not null, unique (life, sequence)
+  body blob not null, at integer not null default (cast(strftime('%s', 'now') as integer)), unique (life, sequence)
 )
 """
 MEASURE: Final = "select count(*), sum(? + length(cast(kind as blob)) + length(body)) from record"
@@ -50,11 +51,15 @@ class SqliteSpool:
         last = self._connection.execute("select max(sequence) from record where life = ?", (life,)).fetchone()[0]
         self._last = last or 0
         self.used_bytes, self.count = 0, 0
+        self.oldest_at = 0.0
+        """When the oldest record was written, since 1970; 0: there is none."""
         self._measure()
 
     def _measure(self) -> None:
         self.count, used = self._connection.execute(MEASURE, (bounds.RECORD_COST_BYTES,)).fetchone()
         self.used_bytes = used or 0
+        found = self._connection.execute("select at from record order by number limit 1").fetchone()
+        self.oldest_at = float(found[0]) if found else 0.0
 
     def append(self, records: tuple[Record, ...]) -> bool:
         """All of them, durably; False: there is no room for all, and none is kept."""
@@ -69,6 +74,7 @@ class SqliteSpool:
                 self._connection.executemany("insert into record (life, sequence, kind, body) values (?,?,?,?)", rows)
             self.count += len(records)
             self.used_bytes += sum(each.cost_bytes for each in records)
+            self.oldest_at = self.oldest_at or time.time()
             return True
 
     def delete(self, key: Key) -> None:
