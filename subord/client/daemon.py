@@ -41,6 +41,7 @@ _EXIT_CODE_BY_STATUS = {
     502: exit_codes.TRY_AGAIN,
     503: exit_codes.TRY_AGAIN,
     504: exit_codes.TRY_AGAIN,
+    507: exit_codes.TRY_AGAIN,
 }
 
 Document = dict[str, Any]
