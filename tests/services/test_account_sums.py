@@ -40,7 +40,7 @@ def test_what_a_row_has() -> None:
     assert (name, other) == ("ann", "")
     assert (sums.jobs, sums.failed, sums.wall_s, sums.slot_s, sums.cpu_s) == (3, 2, 110, 410, 306)
     assert (found.records, found.without_start, found.without_cpu, found.without_status) == (4, 2, 2, 1)
-    assert (found.total.jobs, found.total.slot_s) == (4, 410)
+    assert (found.total().jobs, found.total().slot_s) == (4, 410)
 
 
 @pytest.mark.parametrize(
@@ -67,9 +67,9 @@ def test_a_record_without_host_is_of_its_node() -> None:
 def test_a_job_on_two_hosts_counts_once_with_the_seconds_of_both() -> None:
     of = {"id": "17", "started": NOON - 10, "status": 1}
     found = report(stored(1, host="n1", **of), stored(1, node="10.0.0.5", host="n2", **of))
-    assert (found.total.jobs, found.total.failed, found.total.slot_s) == (1, 1, 20)
+    assert (found.total().jobs, found.total().failed, found.total().slot_s) == (1, 1, 20)
     again = report(stored(1, **of), stored(2, **{**of, "started": NOON - 9}))
-    assert again.total.jobs == 2  # a batch system uses an id again
+    assert again.total().jobs == 2  # a batch system uses an id again
 
 
 def test_what_cannot_be_read_is_counted_where_it_was_stored() -> None:

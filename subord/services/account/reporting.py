@@ -140,7 +140,7 @@ def _document(by: str, period: Period, report: Report, sources: Iterable[_Source
         since=None if isinf(period.since) else time_text(period.since),
         until=None if isinf(period.until) else time_text(period.until),
         rows=tuple(_row(name, sums) for name, sums in rows),
-        total=_row("total", report.total),
+        total=_row("total", report.total()),
         records=report.records,
         unreadable=report.unreadable,
         late=report.late,

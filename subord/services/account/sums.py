@@ -8,6 +8,7 @@ is in a row, or outside the period, or counted as unreadable; a job with records
 from __future__ import annotations
 
 import heapq
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from itertools import groupby
 from math import inf
@@ -45,12 +46,21 @@ class Sums:
         self.wall_s = self.slot_s = self.cpu_s = 0.0
 
     def add(self, job: Job) -> None:
-        self._jobs.add(job.key)
+        key, wall_s = job.key, job.wall_s
+        self._jobs.add(key)
         if job.has_failed:
-            self._failed.add(job.key)
-        self.wall_s += job.wall_s
-        self.slot_s += job.wall_s * job.slots
+            self._failed.add(key)
+        self.wall_s += wall_s
+        self.slot_s += wall_s * job.slots
         self.cpu_s += job.cpu_s or 0.0
+
+    def merge(self, other: Sums) -> None:
+        """A job of both counts once."""
+        self._jobs |= other._jobs
+        self._failed |= other._failed
+        self.wall_s += other.wall_s
+        self.slot_s += other.slot_s
+        self.cpu_s += other.cpu_s
 
     @property
     def jobs(self) -> int:
@@ -66,8 +76,7 @@ class Report:
     `without_start`, `without_cpu`, `without_status`: records that do not say it, and count as 0 there."""
 
     def __init__(self, by: str, period: Period) -> None:
-        self.rows = dict[str, Sums]()
-        self.total = Sums()
+        self.rows = defaultdict[str, Sums](Sums)
         self.records = self.unreadable = self.late = 0
         self.without_start = self.without_cpu = self.without_status = 0
         self._name_of = _naming(by)
@@ -84,8 +93,14 @@ class Report:
             self.without_start += job.started is None
             self.without_cpu += job.cpu_s is None
             self.without_status += job.status is None and job.signal is None
-            self.rows.setdefault(self._name_of(stored, job), Sums()).add(job)
-            self.total.add(job)
+            self.rows[self._name_of(stored, job)].add(job)
+
+    def total(self) -> Sums:
+        """Of all rows."""
+        found = Sums()
+        for each in self.rows.values():
+            found.merge(each)
+        return found
 
     def sorted_rows(self) -> list[tuple[str, Sums]]:
         """The greatest first; days in their order."""
