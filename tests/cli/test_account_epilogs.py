@@ -14,7 +14,7 @@ from types import SimpleNamespace
 import pytest
 
 from subord.api.handlers.records import record_handlers
-from subord.services.account.record import Job, read
+from subord.services.account.record import Job
 from tests.api.fake_node_api import World
 from tests.api.served_node import fake_daemon
 from tests.cli.test_account_command import FakeLedger
@@ -68,12 +68,9 @@ def script(folder: Path, name: str, socket: str) -> Path:
 
 def run(folder: Path, name: str, socket: str, environment: dict[str, str], *words: str) -> str:
     """What it has logged."""
-    done = subprocess.run(
-        [script(folder, name, socket), *words],
-        env={"PATH": "/nowhere", **environment},
-        capture_output=True,
-        timeout=60,
-    )
+    command = [script(folder, name, socket), *words]
+    environment = {"PATH": "/nowhere", **environment}
+    done = subprocess.run(command, env=environment, capture_output=True, timeout=60, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
     return (folder / "logged").read_text()
 
