@@ -60,3 +60,7 @@ class Counters:
         self.records_stored = 0  # by this node as a sink
         self.problems = RecentProblems()
         self.tables: Callable[[], Mapping[str, int]] = dict  # entries by table, outside the core
+
+    def spool_age_s(self, now: float) -> float:
+        """Of the oldest record that waits on this node, at a time since 1970; 0: none waits."""
+        return max(0.0, now - self.spool_oldest_at) if self.spool_oldest_at else 0.0

@@ -10,6 +10,7 @@ import sqlite3
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import SimpleNamespace
 from typing import Any
 
@@ -30,6 +31,7 @@ from tests.api.served_node import fake_daemon
 from tests.cli.test_json import fitting
 
 NOW = time.time()
+NOBODY = 65_534
 
 
 class FakeLedger:
@@ -359,12 +361,31 @@ def test_wrong_input_is_one_sentence(
     assert all((tmp_path / name).read_bytes() == data for name, data in before.items())
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
-def test_a_database_of_another_user_needs_rights(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    place = Path(fill(str(tmp_path / "sink"), row(1)))
-    place.chmod(0)
-    assert main(["account", "report", "--database", str(place)]) == exit_codes.PERMISSION
-    assert "cannot be read" in capsys.readouterr().err
+def as_nobody(*words: str) -> int:
+    """The exit code of a command of a user without rights, whose modules are imported."""
+    if (child := os.fork()) == 0:
+        code = exit_codes.INTERNAL
+        try:
+            if os.geteuid() == 0:
+                os.setgroups([])
+                os.setgid(NOBODY)
+                os.setuid(NOBODY)
+            code = main(words)
+        finally:
+            os._exit(code)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+@pytest.mark.parametrize("closed", ["sink", "."])
+def test_a_database_of_another_user_needs_rights(closed: str) -> None:
+    with TemporaryDirectory() as folder:  # those of pytest are closed to other users
+        os.chmod(folder, 0o755)
+        place = fill(f"{folder}/sink", row(1))
+        os.chmod(f"{folder}/{closed}", 0)
+        words = ["account", "report", "--database", place]
+        main(words)  # its modules are imported
+        assert as_nobody(*words) == exit_codes.PERMISSION
+        os.chmod(folder, 0o700)
 
 
 def test_a_report_writes_nothing(place: str, capsys: pytest.CaptureFixture[str]) -> None:

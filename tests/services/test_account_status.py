@@ -69,3 +69,11 @@ def test_a_false_answer_is_passed_over(said: bytes) -> None:
     found = document(Answered(node, answer, covered(node, answer, 0.1)))
     assert isinstance(found, AccountDocument)
     assert found.spools == ()
+
+
+def test_the_age_of_what_waits() -> None:
+    counters = with_records(1, 100, 30).counters
+    assert counters.spool_age_s(NOW) == 30
+    assert counters.spool_age_s(NOW - 60) == 0
+    counters.spool_oldest_at = 0.0
+    assert counters.spool_age_s(NOW) == 0

@@ -74,9 +74,8 @@ def waiting(node: NodeApi, now: float) -> Waiting:
     keeps = counters.spool_bytes_max > 0
     if not counters.spool_records:
         return Waiting(counters.sink_state, reaches, keeps)
-    age_s = now - counters.spool_oldest_at
-    classes = class_of(counters.spool_records), class_of(counters.spool_bytes), class_of(age_s)
-    return Waiting(counters.sink_state, reaches, keeps, *classes)
+    numbers = counters.spool_records, counters.spool_bytes, counters.spool_age_s(now)
+    return Waiting(counters.sink_state, reaches, keeps, *map(class_of, numbers))
 
 
 async def answer(node: NodeApi, _: bytes) -> bytes:

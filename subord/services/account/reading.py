@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import stat
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 from urllib.parse import quote, urlsplit
 
@@ -115,9 +115,7 @@ class _Sqlite:
 
 @contextmanager
 def _opened_sqlite(place: str) -> Iterator[Database]:
-    if not Path(place).is_file():
-        words = f"there is no database {place}: name that of a sink (ledger.sink), on its node; {UNCHANGED}"
-        raise CommandError(words, exit_codes.USAGE)
+    _check_file(place)
     with _failing_sqlite(place):
         uri = f"file:{quote(os.path.abspath(place))}?mode=ro"
         connection = sqlite3.connect(uri, uri=True, timeout=BUSY_S_MAX, isolation_level=None)
@@ -127,6 +125,24 @@ def _opened_sqlite(place: str) -> Iterator[Database]:
             connection.execute("begin")  # one state of the database for all that follows
             connection.execute(f"{_COLUMNS} limit 0")
         yield _Sqlite(place, connection)
+
+
+def _check_file(place: str) -> None:
+    """Raises CommandError."""
+    try:
+        is_file = stat.S_ISREG(os.stat(place).st_mode)
+    except PermissionError as error:
+        raise _not_readable(place, error.strerror) from None
+    except OSError:
+        is_file = False
+    if not is_file:
+        words = f"there is no database {place}: name that of a sink (ledger.sink), on its node; {UNCHANGED}"
+        raise CommandError(words, exit_codes.USAGE)
+
+
+def _not_readable(place: str, reason: object) -> CommandError:
+    words = f"{place} cannot be read ({reason}): use sudo, or the user of the daemon; {UNCHANGED}"
+    return CommandError(words, exit_codes.PERMISSION)
 
 
 @contextmanager
@@ -146,8 +162,7 @@ def _of_sqlite(place: str, error: sqlite3.Error) -> CommandError:
         words = f"{place} is no database, or damaged ({error}): name the file of a sink; {UNCHANGED}"
         return CommandError(words, exit_codes.USAGE)
     if code in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_AUTH):
-        words = f"{place} cannot be read ({error}): use sudo, or the user of the daemon; {UNCHANGED}"
-        return CommandError(words, exit_codes.PERMISSION)
+        return _not_readable(place, error)
     if "no such table" in str(error) or "no such column" in str(error):
         words = f"{place} is no database of a sink ({error}): name the file of a sink; {UNCHANGED}"
         return CommandError(words, exit_codes.USAGE)
