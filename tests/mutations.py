@@ -477,8 +477,8 @@ MUTATIONS = (
         "results-count-twice",
         "A result counts again each time that it arrives.",
         "core/carriage/engine/tasks.py",
-        "new = nodes & self.remaining\n        if new:\n            self.remaining -= new",
-        "new = nodes\n        if new:\n            self.remaining -= new",
+        "new = nodes & self.remaining\n        if new:\n            self.has_news = True",
+        "new = nodes\n        if new:\n            self.has_news = True",
         services=True,
     ),
     Mutation(

@@ -2,9 +2,10 @@
 
 Inputs are tags, the digests of their orders, and outcomes; outputs are what is known of a tag. The file is written
 and synchronised before the agent acts, with room for the outcome, so a disk that is full refuses the order and not
-its outcome. A file without outcome is of an order that was begun and cut off. Files are kept until KEEP_MS after the
-end of the order; `dropped` then holds the latest such end, and nothing that ends before it is begun again, whatever
-the clock says. Invariant: `begin` succeeds at most once for a tag.
+its outcome. The outcome is synchronised after the answer. A file without outcome is of an order that was begun and
+cut off. Files are kept until KEEP_MS after the end of the order; `dropped` then holds the latest such end, and
+nothing that ends before it is begun again, whatever the clock says. Invariant: `begin` succeeds at most once for a
+tag.
 
 All functions block; the agent calls them in threads.
 """
@@ -130,7 +131,8 @@ class Journal:
         self._bytes += entry.size
 
     def end(self, tag: Tag, outcome: Outcome) -> None:
-        """Write the outcome of a tag that has begun. Raises OSError: after a restart it is unknown."""
+        """Write the outcome of a tag that has begun: it outlasts this process, and after `sync` a power failure.
+        Raises OSError: after a restart it is unknown."""
         entries = self._read_entries()
         entry = entries[tag]
         text = _encode(outcome)
@@ -140,11 +142,20 @@ class Journal:
         try:
             os.pwrite(descriptor, record, begin)
             os.ftruncate(descriptor, begin + len(record))  # gives the rest of the room back
-            os.fsync(descriptor)
         finally:
             os.close(descriptor)
         entries[tag] = entry._replace(size=begin + len(record))
         self._bytes += len(record)
+
+    def sync(self, tag: Tag) -> None:
+        """Synchronise the outcome of a tag with the disk; may overlap with other calls. Raises OSError."""
+        entry = self._read_entries().get(tag)
+        if entry is not None:
+            descriptor = os.open(self._path(entry.name), os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
 
     def _expire(self, now_ms: int) -> None:
         """Drop tags that are kept no longer. Raises OSError."""

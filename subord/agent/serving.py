@@ -285,6 +285,14 @@ class Server:
             del self._running[order.tag]
             self._note_work()
         running.is_over.set()
+        await self._sync(order.tag)
+
+    async def _sync(self, tag: Tag) -> None:
+        """The answer does not wait for it: after a power failure the outcome is unknown, and nothing runs twice."""
+        try:
+            await trio.to_thread.run_sync(self._journal.sync, tag)
+        except (OSError, JournalError) as error:
+            logger.error("the outcome of order %s is not kept over a power failure: %s", tag.hex(), error)
 
     async def _done(self, running: _Running, given: Given, judged: Judged) -> Done:
         """Raises JournalError: nothing was done."""

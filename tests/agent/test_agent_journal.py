@@ -156,6 +156,21 @@ def test_a_disk_that_fails_after_the_file_refuses_the_order_too(
     assert list(directory.iterdir()) == []
 
 
+def test_an_outcome_is_synchronised_on_demand(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    one, synced = opened(directory), list[str]()
+    begin(one)
+    with monkeypatch.context() as patched:
+        patched.setattr(
+            os, "fsync", lambda each: synced.append(os.path.basename(os.readlink(f"/proc/self/fd/{each}")))
+        )
+        one.end(TAG, Outcome(b"done"))
+        assert synced == []
+        one.sync(TAG)
+        one.sync(bytes([9] * 16))
+    (file,) = directory.iterdir()
+    assert synced == [file.name]
+
+
 def test_the_room_for_the_outcome_is_taken_before(directory: Path) -> None:
     one = opened(directory)
     begin(one)

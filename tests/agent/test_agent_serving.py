@@ -137,6 +137,27 @@ async def test_an_order_acts_once_and_the_outcome_is_given_again(stage: Stage) -
     assert stage.counters.orders_accepted == {"touch": 3}
 
 
+async def test_an_answer_waits_for_the_tag_on_the_disk_and_not_for_the_outcome(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A disk that does not answer after the begin holds up no answer."""
+    synced, goes_on = list[bytes](), threading.Event()
+
+    def sync(self: Journal, tag: bytes) -> None:
+        synced.append(tag)
+        goes_on.wait(10)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Journal, "sync", sync)
+        async with stage.running():
+            assert await stage.act(stage.order(), 5) == TOUCHED
+            assert await stage.act(stage.order(tag=bytes(range(16))), 5) == TOUCHED
+            goes_on.set()
+    assert len(synced) == 2
+    async with stage.running():
+        assert await stage.act(stage.order(), 5) == TOUCHED, "it outlasts the process all the same"
+
+
 async def test_two_questions_at_once_act_once(stage: Stage) -> None:
     told: list[Outcome] = []
 
