@@ -54,6 +54,10 @@ class UnreachableError(CommandError):
         super().__init__(message, exit_codes.DAEMON_UNREACHABLE)
 
 
+class BrokenOffError(UnreachableError):
+    """The daemon ended the connection before its answer was whole. What was asked of it may have happened."""
+
+
 class SilentError(CommandError):
     """A daemon runs and does not answer. `how`: e.g. "does not answer within 5 s"."""
 
@@ -184,7 +188,7 @@ def _failing(path: str, timeout_s: float) -> Iterator[None]:
     except (http.client.HTTPException, OSError) as error:
         is_cut = isinstance(error, http.client.IncompleteRead)
         why = "its answer is incomplete" if is_cut else str(error) or type(error).__name__
-        raise UnreachableError(
+        raise BrokenOffError(
             f"the daemon at {path} broke off ({why}): is it stopping? try again, or choose another with --socket"
         ) from None
 

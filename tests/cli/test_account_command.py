@@ -6,7 +6,9 @@ import csv
 import io
 import json
 import os
+import socket as socket_of
 import sqlite3
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -106,14 +108,17 @@ def test_a_job_ends_now_unless_it_says_when(socket: str, ledger: FakeLedger) -> 
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        ([], "Object missing required field `id`; no record is kept"),
-        (["--id="], "Object missing required field `id`; no record is kept"),
-        (["--id", "17", "--slots", "0"], "slots: Expected `int` >= 1; no record is kept"),
-        (["--id", "17", "--slots", "x"], "slots: Expected `int`, got `str`; no record is kept"),
-        (["--id", "17", "--rss-bytes", "4T"], "rss_bytes: Expected `int | null`, got `str`; no record is kept"),
+        ([], "there is no field `id`; no record is kept"),
+        (["--id="], "there is no field `id`; no record is kept"),
+        (["--id", "17", "--slots", "0"], "slots: expected a whole number >= 1; no record is kept"),
+        (["--id", "17", "--slots", "x"], "slots: expected a whole number, got a text; no record is kept"),
+        (["--id", "17", "--rss-bytes", "4T"], "rss_bytes: expected a whole number, got a text; no record is kept"),
         (["--id", "17", "--rss-bytes", "xK"], "rss_bytes: 'xK' is no number of bytes such as 4096, 4K or 4M"),
         (["--id", "17", "--rss-bytes", "K"], "rss_bytes: 'K' is no number of bytes"),
         (["--id", "17", "--label", "x"], "'x' is no label: give NAME=VALUE; no record is kept"),
+        (["--id", "17", "--label", "=x"], "'=x' is no label: give NAME=VALUE; no record is kept"),
+        (["--id", "17", "--label", "x=1", "--label", "x=2"], "the label 'x' is given twice; no record is kept"),
+        (["--id", "17", "--user", "\udcff"], "a text is not UTF-8; no record is kept"),
         (["--id", "17", "--ended", str(NOW + 7200)], "is the clock of this host right?; no record is kept"),
         (["--id", "17", "--stdin"], "give the options of one record or --stdin, not both; no record is kept"),
     ],
@@ -146,7 +151,7 @@ def test_the_largest_record_fits_in_a_request() -> None:
 @pytest.mark.parametrize(
     ("line", "sentence"),
     [
-        ('{"id": 1}', "line 2001: id: Expected `str`, got `int`; no record is kept"),
+        ('{"id": 1}', "line 2001: id: expected a text, got a whole number; no record is kept"),
         ("{17", "line 2001: this is no JSON"),
         (json.dumps({"id": "1", "ended": NOW + FUTURE_S_MAX + 600}), "line 2001: ended is "),
         ('{"id": "\ud800"}'.encode("utf-8", "surrogatepass").decode("latin1"), "line 2001: "),
@@ -176,6 +181,66 @@ def test_too_much_at_once_is_refused(
     assert main(["account", "add", "--stdin", "--socket", socket]) == exit_codes.USAGE
     assert "more than 1 MiB at once: give the lines in parts; no record is kept" in capsys.readouterr().err
     assert ledger.requests == []
+
+
+class Endless(io.RawIOBase):
+    """Gives bytes as long as it is asked. `given`: so many."""
+
+    given = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        self.given += len(buffer)
+        assert self.given < 2 << 20, "the command reads on"
+        buffer[:] = bytes(len(buffer))
+        return len(buffer)
+
+
+def test_a_line_without_end_is_refused_within_the_bound(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(adding, "INPUT_BYTES_MAX", 1 << 20)
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BufferedReader(Endless())))
+    assert main(["account", "add", "--stdin", "--socket", "absent"]) == exit_codes.USAGE
+    assert "more than 1 MiB at once" in capsys.readouterr().err
+
+
+def test_half_a_line_at_the_end_keeps_nothing(
+    socket: str, ledger: FakeLedger, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fed(monkeypatch, json.dumps({"id": "1", "ended": NOW}) + "\n" + json.dumps({"id": "2", "ended": NOW})[:-4])
+    assert main(["account", "add", "--stdin", "--socket", socket]) == exit_codes.USAGE
+    assert "line 2: this is no JSON" in capsys.readouterr().err
+    assert ledger.requests == []
+
+
+@pytest.mark.parametrize("answer", [b"", b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{"])
+def test_an_answer_that_breaks_off_leaves_open_what_is_kept(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], answer: bytes
+) -> None:
+    """The daemon may have stopped after the records were on its disk."""
+    with TemporaryDirectory() as folder, socket_of.socket(socket_of.AF_UNIX) as server:
+        server.bind(f"{folder}/c")
+        server.listen()
+
+        def break_off() -> None:
+            for _ in range(2):
+                connection, _ = server.accept()
+                with connection:
+                    connection.recv(1 << 16)
+                    connection.sendall(answer)
+
+        thread = threading.Thread(target=break_off)
+        thread.start()
+        words = ["account", "add", "--socket", f"{folder}/c"]
+        assert main([*words, "--id", "1"]) == exit_codes.DAEMON_UNREACHABLE
+        assert "; whether the record is kept is not known" in capsys.readouterr().err
+        fed(monkeypatch, 2 * (json.dumps({"id": "1", "ended": NOW}) + "\n"))
+        assert main([*words, "--stdin"]) == exit_codes.DAEMON_UNREACHABLE
+        assert "; no line before is kept, of lines 1 to 2 it is not known, and none after" in capsys.readouterr().err
+        thread.join()
 
 
 def test_a_spool_that_becomes_full_says_which_lines_are_kept(

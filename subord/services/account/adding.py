@@ -11,11 +11,12 @@ import argparse
 import json
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import count as count_up
 from typing import BinaryIO, Final, NamedTuple
 
 from subord.client import exit_codes
-from subord.client.daemon import SilentError, change
+from subord.client.daemon import BrokenOffError, SilentError, change
 from subord.client.errors import CommandError
 from subord.client.options import socket_path
 from subord.client.text import count
@@ -66,18 +67,21 @@ def _of_options(arguments: argparse.Namespace, now: float) -> Line:
         if "rss_bytes" in fields:
             fields["rss_bytes"] = _bytes(str(fields["rss_bytes"]))
         if arguments.label:
-            fields["labels"] = dict(map(_label, arguments.label))
+            fields["labels"] = _labels(arguments.label)
         return _line(0, of_texts(fields), now)
     except RecordError as error:
         raise CommandError(f"{error}; {NOTHING}", exit_codes.USAGE) from None
 
 
 def _of_lines(source: BinaryIO, now: float) -> Iterator[Line]:
-    """Empty lines are passed over."""
-    size = 0
-    for number, line in enumerate(source, 1):
-        size += len(line)
-        if size > INPUT_BYTES_MAX:
+    """Empty lines are passed over. The input may have no end, and no line feed."""
+    left = INPUT_BYTES_MAX
+    for number in count_up(1):
+        line = source.readline(left + 1)
+        left -= len(line)
+        if not line:
+            return
+        if left < 0:
             words = f"more than {INPUT_BYTES_MAX >> 20} MiB at once: give the lines in parts; {NOTHING}"
             raise CommandError(words, exit_codes.USAGE)
         if not line.strip():
@@ -104,11 +108,17 @@ def _bytes(text: str) -> str:
     return str(int(text[:-1]) * factor)
 
 
-def _label(text: str) -> tuple[str, str]:
-    name, equals, value = text.partition("=")
-    if not equals:
-        raise RecordError(f"{text!r} is no label: give NAME=VALUE")
-    return name, value
+def _labels(texts: Iterable[str]) -> dict[str, str]:
+    """Raises RecordError."""
+    found = dict[str, str]()
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not (name and equals):
+            raise RecordError(f"{text!r} is no label: give NAME=VALUE")
+        if name in found:
+            raise RecordError(f"the label {name!r} is given twice")
+        found[name] = value
+    return found
 
 
 # -- requests ---------------------------------------------------------------------------------------------------
@@ -140,11 +150,12 @@ def _parts(found: list[Line]) -> Iterator[list[Line]]:
 
 
 def _how_far(found: list[Line], kept: int, part: list[Line], error: CommandError) -> str:
-    """What the error leaves open."""
+    """What the error leaves open. A daemon that has not answered may have kept the records of the request."""
+    is_open = isinstance(error, SilentError | BrokenOffError)
     if part[0].number == 0:
-        return "; whether the record is kept is not known" if isinstance(error, SilentError) else ""
+        return "; whether the record is kept is not known" if is_open else ""
     before = f"lines 1 to {found[kept - 1].number} are kept" if kept else "no line before is kept"
-    if not isinstance(error, SilentError):
+    if not is_open:
         return f"; {before}, and none from line {part[0].number} on" if kept else ""
     lines = f"lines {part[0].number} to {part[-1].number}"
     return f"; {before}, of {lines} it is not known, and none after is kept"

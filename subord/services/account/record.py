@@ -97,6 +97,15 @@ FIELDS: Final = tuple(each.name for each in msgspec.structs.fields(Job))
 _reader: Final = msgspec.json.Decoder(Job)
 _given: Final = msgspec.json.Decoder(_Given)
 _encode: Final = msgspec.json.Encoder(order="deterministic").encode
+_PLAIN: Final = {
+    "Object missing required field": "there is no field",
+    "Object contains unknown field": "no record has a field",
+    "`int`": "a whole number",
+    "`float`": "a number",
+    "`str`": "a text",
+    " | null`": "`",
+}
+"""Words of the decoder, and plain ones."""
 _PLACE: Final = re.compile(r"(?s)(.*) - at `\$\.?(.*)`\Z")
 
 
@@ -136,7 +145,10 @@ def body_of(job: Job, now: float) -> bytes:
         raise RecordError("started is after ended")
     if job.submitted is not None and job.submitted > job.ended + FUTURE_S_MAX:
         raise RecordError("submitted is after ended")
-    body = _encode(job)
+    try:
+        body = _encode(job)
+    except UnicodeEncodeError:
+        raise RecordError("a text is not UTF-8") from None
     if len(body) > RECORD_BYTES_MAX:
         raise RecordError(f"the record has {len(body)} bytes, and not at most {RECORD_BYTES_MAX}")
     return body
@@ -148,9 +160,12 @@ def is_late(job: Job, at: float) -> bool:
 
 
 def _words(message: str) -> str:
-    """`slots: Expected ...`. Field names of a writer go to a terminal."""
+    """`slots: expected a whole number >= 1`. Field names of a writer go to a terminal."""
     found = _PLACE.fullmatch(message)
-    if found is None:
-        return printable(message)
-    what = "control characters are not allowed" if "matching regex" in found[1] else found[1]
-    return printable(f"{found[2] or 'record'}: {what}")
+    what, place = (found[1], found[2]) if found else (message, "")
+    if "matching regex" in what:
+        what = "control characters are not allowed"
+    for words, plain in reversed(_PLAIN.items()):
+        what = what.replace(words, plain)
+    what = what[:1].lower() + what[1:]
+    return printable(f"{place}: {what}" if place else what)
