@@ -345,12 +345,12 @@ def test_a_report_says_what_it_covers(place: str, capsys: pytest.CaptureFixture[
 
 
 def test_a_report_as_csv(place: str, capsys: pytest.CaptureFixture[str]) -> None:
-    fill(place, row(1, user='a,"n'), row(2, user="ann"))
+    fill(place, row(1, user='a,"n'), row(2, user="ann"), row(3, user="=1+1"))
     assert main(["account", "report", "--database", place, "--csv"]) == exit_codes.OK
     captured = capsys.readouterr()
     rows = list(csv.DictReader(io.StringIO(captured.out)))
-    assert {each["user"]: each["slot_s"] for each in rows} == {'a,"n': "100.0", "ann": "100.0"}
-    assert "2 records, 0 unreadable" in captured.err
+    assert {each["user"]: each["slot_s"] for each in rows} == {'a,"n': "100.0", "ann": "100.0", "'=1+1": "100.0"}
+    assert "3 records, 0 unreadable" in captured.err
 
 
 def test_records_of_two_databases_count_once(place: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -392,6 +392,8 @@ def test_the_configured_sink_is_read(tmp_path: Path, capsys: pytest.CaptureFixtu
         (["--database", "text"], exit_codes.USAGE, "text is no database, or damaged (file is not a database): "),
         (["--database", "empty"], exit_codes.USAGE, "empty is no database of a sink (no such table: record): "),
         (["--database", "later"], exit_codes.CONFIGURATION, "later: its schema 99 is of a later release than this "),
+        (["--database", "typed"], exit_codes.USAGE, "typed has a row that no sink has written: its columns have other "),
+        (["--database", "named"], exit_codes.USAGE, "named is no database, or damaged (malformed database schema (x?"),
         (["--database", "held"], exit_codes.TRY_AGAIN, "another program holds held for "),
     ],
 )
@@ -413,6 +415,14 @@ def test_wrong_input_is_one_sentence(
     with sqlite3.connect("later") as later:
         later.execute("pragma user_version = 99")
     later.close()
+    with sqlite3.connect("typed") as typed:
+        typed.execute("create table record (node, incarnation, sequence, kind, body, stored_at)")
+        typed.execute("insert into record values ('10.0.0.4', 7, 1, 'job', null, 5)")
+    typed.close()
+    with sqlite3.connect("named") as named:
+        named.execute("pragma writable_schema = 1")
+        named.execute("insert into sqlite_schema values ('table', 'x\x1b[2J', 'x', 5, 'create no table')")
+    named.close()
     holder = sqlite3.connect("held", isolation_level=None)
     holder.execute("pragma locking_mode = exclusive")
     holder.execute("begin exclusive")
@@ -424,6 +434,22 @@ def test_wrong_input_is_one_sentence(
     assert captured.err.startswith(f"subord: {sentence}")
     assert captured.err.count("\n") == 1
     assert all((tmp_path / name).read_bytes() == data for name, data in before.items())
+
+
+def test_a_path_may_have_any_bytes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert report(capsys, "--database", fill(f"{tmp_path}/\udcff?#%41", row(1)))["records"] == 1
+
+
+def test_hostile_bodies_are_unreadable_and_each_is_counted(place: str, capsys: pytest.CaptureFixture[str]) -> None:
+    job = '{"v":1,"id":"1","ended":%s}'
+    bodies = (
+        *(job % ended for ended in ("1e400", "9" * 9000, "-1", "1e-5", "true", "[" * 9000, '"5"')),
+        *('{"v":1,"id":"1","ended":5,"user":%s}' % user for user in (r'"\u001b[2J"', '"\x1b[2J"', r'"\ud800"', "{}")),
+        *("null", "", "[]", "\0", "{" * 8000),
+    )
+    fill(place, *(Row("10.0.0.4", 7, at, "job", body.encode()) for at, body in enumerate(bodies)))
+    found = report(capsys, "--database", place)
+    assert (found["records"], found["unreadable"]) == (0, len(bodies))
 
 
 def as_nobody(*words: str) -> int:
@@ -491,7 +517,15 @@ def test_postgresql_that_is_not_right_is_said(
         server.execute("create role other login")
         other = postgresql.replace("subord@", "other@")
         assert main(["account", "report", "--database", other]) == exit_codes.PERMISSION
-        assert "grant select on the table record" in capsys.readouterr().err
+        assert "grant select on the tables record and subord_schema" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("rest", ["[::1/x", "h/x?foo=1", "h%/x"])
+def test_a_url_that_is_wrong_does_not_show_its_password(capsys: pytest.CaptureFixture[str], rest: str) -> None:
+    assert main(["account", "report", "--database", f"postgresql://ann:secret@{rest}"]) == exit_codes.USAGE
+    error = capsys.readouterr().err
+    assert "is no URL of PostgreSQL: write postgresql://USER@HOST/DATABASE; nothing was changed" in error
+    assert "secret" not in error
 
 
 # -- status -----------------------------------------------------------------------------------------------------

@@ -141,3 +141,8 @@ def test_texts_that_are_no_time(text: str) -> None:
 
 def test_a_day_that_no_calendar_has() -> None:
     assert times.day(1e18) == ""
+
+
+def test_records_of_two_clusters_with_one_name_count_both() -> None:
+    first, second = (Stored("10.0.0.4", 7, 1, body, 5) for body in (b"a", b"b"))
+    assert list(each_once([[second], [first], [second]])) == [first, second]

@@ -17,6 +17,7 @@ from urllib.parse import quote, urlsplit
 
 from subord.client import exit_codes
 from subord.client.errors import CommandError
+from subord.client.text import printable
 from subord.runtime.ledger import schema
 from subord.runtime.ledger.sinks import CONNECT_S_MAX, POSTGRESQL
 
@@ -28,6 +29,7 @@ ROWS: Final = 2_000
 """That a server sends at once."""
 UNCHANGED: Final = "nothing was changed"
 _COLUMNS: Final = "select node, incarnation, sequence, body, stored_at from record"
+_TYPES: Final = (str, int, int, bytes, int)
 _NEWEST: Final = "select stored_at, node from record where kind = {} order by stored_at desc limit 1"
 
 
@@ -104,20 +106,28 @@ class _Sqlite:
     def newest(self, kind: str) -> Newest | None:
         with _failing_sqlite(self.place):
             found = self._connection.execute(_NEWEST.format("?"), (kind,)).fetchone()
-        return Newest(*found) if found else None
+        return Newest(*self._checked(found, (int, str))) if found else None
 
     def records(self, kind: str, since: float, *, in_order: bool) -> Iterator[Stored]:
         order = " order by node, incarnation, sequence" if in_order else ""
         query = f"{_COLUMNS} where kind = ? and stored_at >= ?{order}"
         with _failing_sqlite(self.place):
-            yield from map(Stored._make, self._connection.execute(query, (kind, since)))
+            for row in self._connection.execute(query, (kind, since)):
+                yield Stored._make(self._checked(row, _TYPES))
+
+    def _checked(self, row: tuple[Any, ...], types: tuple[type, ...]) -> tuple[Any, ...]:
+        """A column of SQLite takes values of any type. Raises CommandError."""
+        if tuple(map(type, row)) != types:
+            words = f"{self.place} has a row that no sink has written: its columns have other types; {UNCHANGED}"
+            raise CommandError(words, exit_codes.USAGE)
+        return row
 
 
 @contextmanager
 def _opened_sqlite(place: str) -> Iterator[Database]:
     _check_file(place)
     with _failing_sqlite(place):
-        uri = f"file:{quote(os.path.abspath(place))}?mode=ro"
+        uri = f"file:{quote(os.fsencode(os.path.abspath(place)))}?mode=ro"
         connection = sqlite3.connect(uri, uri=True, timeout=BUSY_S_MAX, isolation_level=None)
     with closing(connection):
         with _failing_sqlite(place):
@@ -153,8 +163,9 @@ def _failing_sqlite(place: str) -> Iterator[None]:
         raise _of_sqlite(place, error) from None
 
 
-def _of_sqlite(place: str, error: sqlite3.Error) -> CommandError:
-    code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
+def _of_sqlite(place: str, fault: sqlite3.Error) -> CommandError:
+    error = printable(str(fault))  # it may name what is in the file
+    code = getattr(fault, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
     if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
         words = f"another program holds {place} for {BUSY_S_MAX:g} s now; {UNCHANGED}, try again"
         return CommandError(words, exit_codes.TRY_AGAIN)
@@ -163,7 +174,7 @@ def _of_sqlite(place: str, error: sqlite3.Error) -> CommandError:
         return CommandError(words, exit_codes.USAGE)
     if code in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_AUTH):
         return _not_readable(place, error)
-    if "no such table" in str(error) or "no such column" in str(error):
+    if "no such table" in error or "no such column" in error:
         words = f"{place} is no database of a sink ({error}): name the file of a sink; {UNCHANGED}"
         return CommandError(words, exit_codes.USAGE)
     return CommandError(f"{place} cannot be read: {error}; {UNCHANGED}", exit_codes.TRY_AGAIN)
@@ -219,8 +230,12 @@ def _failing_postgresql(place: str) -> Iterator[None]:
         words = f"{place} is no database of a sink ({error.diag.message_primary}): name that of a sink; {UNCHANGED}"
         raise CommandError(words, exit_codes.USAGE) from None
     except psycopg.errors.InsufficientPrivilege as error:
-        words = f"{place} cannot be read ({error.diag.message_primary}): grant select on the table record"
-        raise CommandError(f"{words}; {UNCHANGED}", exit_codes.PERMISSION) from None
+        words = f"{place} cannot be read ({error.diag.message_primary}): grant select on the tables record and "
+        raise CommandError(f"{words}subord_schema; {UNCHANGED}", exit_codes.PERMISSION) from None
     except psycopg.Error as error:
-        words = f"{place} does not answer: {error}; {UNCHANGED}, see whether the server runs, and try again"
+        if isinstance(error, psycopg.ProgrammingError) and error.sqlstate is None:  # its words have the password
+            words = f"{place} is no URL of PostgreSQL: write postgresql://USER@HOST/DATABASE; {UNCHANGED}"
+            raise CommandError(words, exit_codes.USAGE) from None
+        why = printable(" ".join(str(error).split()))
+        words = f"{place} does not answer: {why}; {UNCHANGED}, see whether the server runs, and try again"
         raise CommandError(words, exit_codes.TRY_AGAIN) from None

@@ -181,8 +181,13 @@ def _table(found: ReportDocument) -> list[str]:
 def _print_csv(found: ReportDocument) -> None:
     writer = csv.writer(sys.stdout, lineterminator="\n")
     writer.writerow([found.by, *HEAD])
-    writer.writerows([row.name, *(getattr(row, each) for each in HEAD)] for row in found.rows)
+    writer.writerows([_as_text(row.name), *(getattr(row, each) for each in HEAD)] for row in found.rows)
     to_stderr("\n".join(_covered(found)))
+
+
+def _as_text(name: str) -> str:
+    """Spreadsheets take a cell with such a begin for a formula, and names are those of writers of records."""
+    return f"'{name}" if name.startswith(("=", "+", "-", "@")) else name
 
 
 def _covered(found: ReportDocument) -> Iterator[str]:

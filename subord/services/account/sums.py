@@ -116,11 +116,16 @@ def _naming(by: str) -> Callable[[Stored, Job], str]:
     return lambda _, job: str(getattr(job, by))
 
 
+def _identity(stored: Stored) -> tuple[object, ...]:
+    return *stored.name, stored.body
+
+
 def each_once(sources: list[Iterable[Stored]]) -> Iterator[Stored]:
-    """Records of several databases, each in the order of their names: of one name the first."""
+    """Records of several databases, each in the order of their names: of equal ones the first. Two with one name and
+    different bodies are of two clusters, and both count."""
     if len(sources) == 1:
         yield from sources[0]
         return
-    merged = heapq.merge(*sources, key=lambda each: each.name)
-    for _, same in groupby(merged, key=lambda each: each.name):
+    merged = heapq.merge(*sources, key=_identity)
+    for _, same in groupby(merged, key=_identity):
         yield next(same)
