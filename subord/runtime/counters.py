@@ -54,7 +54,8 @@ class Counters:
         self.jobs_done = 0.0  # sum of the weights of reported jobs
         self.readings_failed: Counter[str] = Counter()  # of a source of performance, by reason, e.g. "missing"
         self.spool_records = self.spool_bytes = self.spool_bytes_max = 0  # of the ledger, on this node
-        self.spool_oldest_at = 0.0  # when the oldest of these was written, since 1970; 0: none, or not known
+        self.spool_oldest_at = 0.0  # when the oldest of these was written, since 1970; 0: none
+        self.spool_state: Literal["", "keeps", "fails"] = ""  # "": this node has none
         self.sink_state: Literal["", "stores", "fails"] = ""  # of this node as a sink; "": it is none
         self.records_accepted = self.records_refused = 0  # of writers of this node
         self.records_stored = 0  # by this node as a sink

@@ -533,11 +533,12 @@ def test_a_url_that_is_wrong_does_not_show_its_password(capsys: pytest.CaptureFi
 
 def test_the_status_of_a_cluster(capsys: pytest.CaptureFixture[str]) -> None:
     world = World()
-    world.known = {each: world.node(each) for each in (1, 4, 5)}
+    world.known = {each: world.node(each) for each in (1, 4, 5, 6)}
+    world.known[6].counters.spool_state = "fails"
     world.known[1].counters.sink_state = "stores"
     for each in (4, 5):
         counters = world.known[each].counters
-        counters.spool_bytes_max, counters.spool_records, counters.spool_bytes = 1 << 20, 5, 2000
+        counters.spool_state, counters.spool_records, counters.spool_bytes = "keeps", 5, 2000
         counters.spool_oldest_at = time.time() - 100
     world.gone = {9}
     with fake_daemon(world.node(2)) as path:
@@ -547,6 +548,7 @@ def test_the_status_of_a_cluster(capsys: pytest.CaptureFixture[str]) -> None:
         found = fitting("account status", capsys.readouterr().out)
     assert out[0] == "10.0.0.[4-5]: up to 7 records (2 KiB) wait, the oldest up to 2 min; reaches no sink"
     assert "10.0.0.1: sink, stores records; nothing waits; " in out[1]
+    assert "10.0.0.6: its spool cannot be read or written: its log says why; reaches no sink" in out
     assert out[-1].startswith("10 of 11 answered in ")
     assert out[-1].endswith("missing: 10.0.0.9 down")
-    assert [each["nodes"] for each in found["spools"]] == [2, 1, 7]
+    assert [each["nodes"] for each in found["spools"]] == [2, 1, 1, 6]

@@ -82,6 +82,21 @@ def test_a_spool_knows_when_its_oldest_record_was_written(tmp_path: Path, monkey
     assert spool.oldest_at == 5
 
 
+def test_a_spool_of_before_times_keeps_its_records(tmp_path: Path) -> None:
+    with sqlite3.connect(tmp_path / "spool") as old:
+        columns = "number integer primary key, life integer, sequence integer, kind text, body blob"
+        old.execute(f"create table record ({columns}, unique (life, sequence))")
+        old.execute("insert into record (life, sequence, kind, body) values (7, 1, 'test', x'61')")
+    old.close()
+    before = int(time.time())
+    for life in (8, 9):
+        spool = SqliteSpool(tmp_path / "spool", life, 1 << 20)
+        assert spool.oldest() == (7, 1, records("a"))
+        assert before <= spool.oldest_at <= time.time()
+        assert spool.append(records("b"))
+        spool.close()
+
+
 def test_a_batch_has_one_life_and_no_gap(tmp_path: Path) -> None:
     first = SqliteSpool(tmp_path / "spool", 7, 1 << 20)
     first.append(records("a", "b", "c"))
@@ -288,6 +303,20 @@ async def test_a_full_spool_refuses_and_is_counted(tmp_path: Path) -> None:
     assert kept.counters.records_refused == 4
 
 
+async def test_a_spool_that_cannot_be_opened_is_not_taken_for_an_empty_one(
+    tmp_path: Path, nursery: trio.Nursery
+) -> None:
+    file = tmp_path / "spool.sqlite"
+    file.write_text("no database " * 100)
+    kept = Kept(str(tmp_path))
+    assert kept.counters.spool_state == "keeps"
+    nursery.start_soon(kept.keeper.run)
+    await until(lambda: kept.counters.spool_state == "fails", "the spool fails")
+    file.unlink()
+    assert await kept.keeper.append(records("a")) == ""
+    assert kept.counters.spool_state == "keeps"
+
+
 async def test_without_a_directory_a_writer_is_told() -> None:
     assert await Kept("").keeper.append(records("a")) == NO_DIRECTORY
 
@@ -300,6 +329,7 @@ async def test_a_disk_that_fails_is_no_acknowledgement(tmp_path: Path, nursery: 
     kept.keeper._spool.close()
     kept.do(Take(Key(4, 1, 1, 1)))
     await until(lambda: kept.told[1:] == [Taken(ok=False)], "the keeper told the engine")
+    assert kept.counters.spool_state == "fails"
     assert "cannot be written" in await kept.keeper.append(records("b"))
 
 

@@ -22,7 +22,7 @@ def test_classes(number: float, found: int) -> None:
 def with_records(records: int, size: int, age_s: float) -> FakeNode:
     node = World().node(4)
     counters = node.counters
-    counters.spool_bytes_max = 1 << 20
+    counters.spool_state = "keeps"
     counters.spool_records, counters.spool_bytes, counters.spool_oldest_at = records, size, NOW - age_s
     return node
 
@@ -30,7 +30,7 @@ def with_records(records: int, size: int, age_s: float) -> FakeNode:
 def test_nodes_with_much_the_same_say_the_same() -> None:
     assert waiting(with_records(5, 500, 40), NOW) == waiting(with_records(7, 511, 63), NOW)
     assert waiting(with_records(5, 500, 40), NOW) != waiting(with_records(8, 500, 40), NOW)
-    assert waiting(with_records(0, 0, NOW), NOW) == Waiting("", False, True)
+    assert waiting(with_records(0, 0, NOW), NOW) == Waiting("", False, "keeps")
 
 
 def test_a_clock_that_went_back_makes_no_negative_age() -> None:
@@ -39,19 +39,19 @@ def test_a_clock_that_went_back_makes_no_negative_age() -> None:
 
 def test_what_a_node_reaches(monkeypatch: pytest.MonkeyPatch) -> None:
     node = World().node(4)
-    assert waiting(node, NOW) == Waiting("", False, False)
+    assert waiting(node, NOW) == Waiting("", False, "")
     monkeypatch.setattr(node.orders, "sizes", lambda: {SINKS_HEARD: 1})
     assert waiting(node, NOW).reaches
     monkeypatch.undo()
     node.counters.sink_state = "stores"
-    assert waiting(node, NOW) == Waiting("stores", True, False)
+    assert waiting(node, NOW) == Waiting("stores", True, "")
     node.counters.sink_state = "fails"
-    assert waiting(node, NOW) == Waiting("fails", False, False)
+    assert waiting(node, NOW) == Waiting("fails", False, "")
 
 
 def test_the_oldest_records_are_shown_first() -> None:
     node = World().node(1)
-    said = [Waiting("", True, True), Waiting("", True, True, 3, 9, 6), Waiting("stores", True, False)]
+    said = [Waiting("", True, "keeps"), Waiting("", True, "keeps", 3, 9, 6), Waiting("stores", True, "")]
     groups = tuple((msgspec.msgpack.encode(each), Ranges.of((at,))) for at, each in enumerate(said, 1))
     answer = Answer(targets=Ranges.of((1, 2, 3)), groups=groups)
     found = document(Answered(node, answer, covered(node, answer, 0.1)))
@@ -59,10 +59,10 @@ def test_the_oldest_records_are_shown_first() -> None:
     first, second, third = found.spools
     assert (first.addresses, first.records_max, first.bytes_max, first.oldest_s_max) == (("10.0.0.2",), 7, 511, 64)
     assert (second.sink, second.oldest_s_max) == ("stores", None)
-    assert (third.sink, third.keeps_records, third.reaches_sink) == (None, True, True)
+    assert (third.sink, third.spool, third.reaches_sink) == (None, "keeps", True)
 
 
-@pytest.mark.parametrize("said", [b"", b"\xff", msgspec.msgpack.encode(("", True, True, 41, 0, 0))])
+@pytest.mark.parametrize("said", [b"", b"\xff", msgspec.msgpack.encode(("", True, "keeps", 41, 0, 0))])
 def test_a_false_answer_is_passed_over(said: bytes) -> None:
     node = World().node(1)
     answer = Answer(targets=Ranges.of((1,)), groups=((said, Ranges.of((1,))),))

@@ -60,6 +60,7 @@ class LedgerKeeper:
         self._nursery: trio.Nursery | None = None
         self._warned = ""
         counters.spool_bytes_max = config.spool_bytes_max if directory else 0
+        counters.spool_state = "keeps" if directory else ""
 
     def part_of(self, tree: Tree) -> Ledger:
         """The part of the engine."""
@@ -102,7 +103,7 @@ class LedgerKeeper:
         try:
             is_kept = await trio.to_thread.run_sync(work, abandon_on_cancel=True)
         except Exception as error:
-            self._warn(f"cannot write the spool in {self._directory}: {error}")
+            self._fail(f"cannot write the spool in {self._directory}: {error}")
             return FAILED
         if not is_kept:
             self._counters.records_refused += len(records)
@@ -128,10 +129,12 @@ class LedgerKeeper:
                     )
                     self._show(self._spool)
                 except Exception as error:
-                    self._warn(f"cannot open the spool {path}: {error}")
+                    self._fail(f"cannot open the spool {path}: {error}")
             return self._spool
 
     def _show(self, spool: SqliteSpool) -> None:
+        """It has just worked."""
+        self._counters.spool_state = "keeps"
         self._counters.spool_records, self._counters.spool_bytes = spool.count, spool.used_bytes
         self._counters.spool_oldest_at = spool.oldest_at
 
@@ -151,10 +154,15 @@ class LedgerKeeper:
 
         try:
             event = await trio.to_thread.run_sync(work, abandon_on_cancel=True)
+            self._show(spool)
         except Exception as error:
-            self._warn(f"cannot read the spool in {self._directory}: {error}")
-        self._show(spool)
+            self._fail(f"cannot read the spool in {self._directory}: {error}")
         self.feed(event)
+
+    def _fail(self, words: str) -> None:
+        """The spool fails."""
+        self._counters.spool_state = "fails"
+        self._warn(words)
 
     def _warn(self, words: str) -> None:
         """Log it, unless it was the last that was logged."""

@@ -26,29 +26,30 @@ SINKS_HEARD: Final = "order_ledger_sinks"
 """Among the sizes of the engine of orders (core/carriage/ledger/ledger.py)."""
 _Class = Annotated[int, msgspec.Meta(ge=0, le=CLASS_MAX)]
 SinkState = Literal["", "stores", "fails"]
+SpoolState = Literal["", "keeps", "fails"]
 
 
 class Waiting(msgspec.Struct, frozen=True, array_like=True):
     """The answer of a node. `sink`: its own; "": it is none. `reaches`: it is a sink that stores, or has heard of
-    one. `keeps`: it has a spool. The classes are of records, of their bytes, and of the age of the oldest in
+    one. `spool`: its own; "": it has none. The classes are of records, of their bytes, and of the age of the oldest in
     seconds. They come from other nodes, so they have bounds."""
 
     sink: SinkState
     reaches: bool
-    keeps: bool
+    spool: SpoolState
     records: _Class = 0
     bytes: _Class = 0
     oldest_s: _Class = 0
 
 
 class SpoolsDocument(msgspec.Struct, frozen=True, kw_only=True):
-    """Nodes that say the same. `sink`: they are sinks that store, or fail; null: they are none. `keeps_records`: they
-    have a spool. Not more than `records_max` records of `bytes_max` bytes wait on each, none older than
+    """Nodes that say the same. `sink`: they are sinks that store, or fail; null: they are none. `spool`: theirs keeps
+    records, or fails, and then more may wait than is known; null: they have none. Not more than `records_max` records of `bytes_max` bytes wait on each, none older than
     `oldest_s_max`; null: none waits."""
 
     sink: Literal["stores", "fails"] | None
     reaches_sink: bool
-    keeps_records: bool
+    spool: Literal["keeps", "fails"] | None
     records_max: Count
     bytes_max: Count
     oldest_s_max: Count | None
@@ -71,11 +72,10 @@ def waiting(node: NodeApi, now: float) -> Waiting:
     """Of this node."""
     counters = node.counters
     reaches = counters.sink_state == "stores" or node.orders.sizes().get(SINKS_HEARD, 0) > 0
-    keeps = counters.spool_bytes_max > 0
     if not counters.spool_records:
-        return Waiting(counters.sink_state, reaches, keeps)
+        return Waiting(counters.sink_state, reaches, counters.spool_state)
     numbers = counters.spool_records, counters.spool_bytes, counters.spool_age_s(now)
-    return Waiting(counters.sink_state, reaches, keeps, *map(class_of, numbers))
+    return Waiting(counters.sink_state, reaches, counters.spool_state, *map(class_of, numbers))
 
 
 async def answer(node: NodeApi, _: bytes) -> bytes:
@@ -103,7 +103,7 @@ def _shown(said: Waiting, count: int, addresses: Addresses) -> SpoolsDocument:
     return SpoolsDocument(
         sink=said.sink or None,
         reaches_sink=said.reaches,
-        keeps_records=said.keeps,
+        spool=said.spool or None,
         records_max=(1 << said.records) - 1,
         bytes_max=(1 << said.bytes) - 1,
         oldest_s_max=1 << said.oldest_s if said.records else None,

@@ -11,6 +11,11 @@ from subord.client.naming import names_for
 from subord.client.text import age, count
 from subord.services.asking import asked_nodes, shown_coverage
 
+SPOOLS = {
+    "keeps": "",
+    "fails": "its spool cannot be read or written: its log says why",
+    None: "keeps no records of writers, because node.state_directory is not set",
+}
 SINKS = {"stores": "sink, stores records", "fails": "sink, cannot store: its log says why", None: ""}
 
 
@@ -34,9 +39,9 @@ def _parts(spools: Document) -> Iterator[str]:
         kib = -(-spools["bytes_max"] // 1024)
         many = count(spools["records_max"], "record")
         yield f"up to {many} ({kib} KiB) wait, the oldest up to {age(spools['oldest_s_max'])}"
-    else:
+    elif spools["spool"] != "fails":
         yield "nothing waits"
-    if not spools["keeps_records"]:
-        yield "keeps no records of writers, since node.state_directory is not set"
+    if spools["spool"] != "keeps":
+        yield SPOOLS[spools["spool"]]
     if not spools["reaches_sink"] and spools["sink"] is None:
         yield "reaches no sink"
