@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import shutil
 import stat
@@ -70,7 +71,7 @@ def run(folder: Path, name: str, socket: str, environment: dict[str, str], *word
     """What it has logged."""
     command = [script(folder, name, socket), *words]
     environment = {"PATH": "/nowhere", **environment}
-    done = subprocess.run(command, env=environment, capture_output=True, timeout=60, check=False)
+    done = subprocess.run(command, env=environment, capture_output=True, timeout=20, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
     return (folder / "logged").read_text()
 
@@ -141,6 +142,21 @@ def test_gridengine_of_a_job_that_could_not_be_started(tmp_path: Path) -> None:
     job = written(tmp_path, "gridengine", {"SGE_JOB_SPOOL_DIR": str(tmp_path)}, "17", "ann", "all.q", "1", "n4")
     assert (job.started, job.status) == (None, 1)
     assert job.ended > 2000
+
+
+def test_gridengine_with_a_pipe_in_place_of_the_file(tmp_path: Path) -> None:
+    """The place of the file is in the environment of the job; an epilog that waits would hold up the queue."""
+    os.mkfifo(tmp_path / "usage")
+    job = written(tmp_path, "gridengine", {"SGE_JOB_SPOOL_DIR": str(tmp_path)}, "17", "ann", "all.q", "4", "n4")
+    assert (job.id, job.started) == ("17", None)
+
+
+def test_gridengine_with_a_file_without_end(tmp_path: Path) -> None:
+    with (tmp_path / "usage").open("wb") as file:
+        file.write(USAGE.encode())
+        file.truncate(1 << 40)
+    job = written(tmp_path, "gridengine", {"SGE_JOB_SPOOL_DIR": str(tmp_path)}, "17", "ann", "all.q", "4", "n4")
+    assert (job.id, job.started, job.status) == ("17", 1000, 137)
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -22,6 +22,7 @@ from subord.services.exec import outcome
 from subord.services.exec.agent import act
 from subord.services.exec.outcome import Ended
 from subord.services.exec.task import Run, encode
+from subord.services.looking import LookError
 from tests.api.fake_node_api import World
 from tests.api.served_node import fake_daemon
 from tests.cli.test_account_command import FakeLedger
@@ -86,6 +87,18 @@ async def test_a_command_that_is_cancelled_gets_one(tmp_path: Path, socket: str,
     assert scope.cancelled_caught
     job = await record_of(ledger)
     assert (job.status, job.signal) == (None, 15)
+
+
+async def test_a_command_that_could_not_be_started_was_not_ended(
+    tmp_path: Path, socket: str, ledger: FakeLedger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def no_start(*_: object) -> None:
+        raise LookError("starts of commands do not end in time")
+
+    monkeypatch.setattr("subord.services.exec.agent._started", no_start)
+    assert (await ran(tmp_path, socket, "true")).how == "not started"
+    job = await record_of(ledger)
+    assert (job.status, job.signal) == (125, None)
 
 
 async def test_a_command_whose_time_is_over_gets_one(tmp_path: Path, socket: str, ledger: FakeLedger) -> None:

@@ -103,6 +103,9 @@ async def _accounted(task: Run, account: Account, given: dict[str, Any], context
     try:
         ended = await _run(task, account, given, context)
         return ended
+    except LookError:
+        ended = Ended(outcome.NOT_STARTED)
+        raise
     finally:
         if context.accounts:
             _write_record(task, context, began, ended)
