@@ -76,7 +76,7 @@ def fed(monkeypatch: pytest.MonkeyPatch, text: str | bytes) -> None:
 
 def test_a_record_of_options(socket: str, ledger: FakeLedger, capsys: pytest.CaptureFixture[str]) -> None:
     words = "--id 17 --user ann --queue all.q --host= --started 1000 --ended 2000 --status 1 --signal= --slots 4"
-    more = "--cpu-user-s 12.5 --rss-bytes 4K --label gpu=a100 --label x="
+    more = "--cpu-user-s 12.5 --rss-bytes 4K --label gpu=a100 --label= --label x="
     assert main(["account", "add", *words.split(), *more.split(), "--socket", socket]) == exit_codes.OK
     assert ledger.jobs == [
         Job(
@@ -387,14 +387,14 @@ def test_the_configured_sink_is_read(tmp_path: Path, capsys: pytest.CaptureFixtu
         (["--since", "x"], exit_codes.USAGE, "--since 'x' is no time: "),
         (["--until", "2026-02-30"], exit_codes.USAGE, "--until '2026-02-30' is no time: "),
         (["--since", "1d", "--until", "2d"], exit_codes.USAGE, "--since is not before --until; nothing was read"),
-        (["--database", "absent"], exit_codes.USAGE, "there is no database absent: "),
-        (["--database", "."], exit_codes.USAGE, "there is no database .: "),
+        (["--database", "absent"], exit_codes.USAGE, "there is no database 'absent': "),
+        (["--database", "."], exit_codes.USAGE, "there is no database '.': "),
         (["--database", "text"], exit_codes.USAGE, "text is no database, or damaged (file is not a database): "),
         (["--database", "empty"], exit_codes.USAGE, "empty is no database of a sink (no such table: record): "),
         (["--database", "later"], exit_codes.CONFIGURATION, "later: its schema 99 is of a later release than this "),
         (["--database", "typed"], exit_codes.USAGE, "typed has a row that no sink has written: its columns have other "),
         (["--database", "named"], exit_codes.USAGE, "named is no database, or damaged (malformed database schema (x?"),
-        (["--database", "held"], exit_codes.TRY_AGAIN, "another program holds held for "),
+        (["--database", "held"], exit_codes.TRY_AGAIN, "another program has locked held for "),
     ],
 )
 def test_wrong_input_is_one_sentence(

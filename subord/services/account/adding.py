@@ -41,8 +41,8 @@ class Line(NamedTuple):
 def run(arguments: argparse.Namespace) -> int:
     """Prints how many records are accepted. Raises CommandError."""
     now = time.time()
-    given = [name for name in _options(arguments) if name != "labels"] or arguments.label
-    if arguments.stdin and given:
+    arguments.label = [each for each in arguments.label if each]
+    if arguments.stdin and (_options(arguments) or arguments.label):
         raise CommandError(f"give the options of one record or --stdin, not both; {NOTHING}", exit_codes.USAGE)
     found = list(_of_lines(sys.stdin.buffer, now)) if arguments.stdin else [_of_options(arguments, now)]
     _give(arguments, found)

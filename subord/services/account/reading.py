@@ -146,7 +146,7 @@ def _check_file(place: str) -> None:
     except OSError:
         is_file = False
     if not is_file:
-        words = f"there is no database {place}: name that of a sink (ledger.sink), on its node; {UNCHANGED}"
+        words = f"there is no database {place!r}: run this on a sink, and name the file of its ledger.sink; {UNCHANGED}"
         raise CommandError(words, exit_codes.USAGE)
 
 
@@ -167,7 +167,7 @@ def _of_sqlite(place: str, fault: sqlite3.Error) -> CommandError:
     error = printable(str(fault))  # it may name what is in the file
     code = getattr(fault, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
     if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-        words = f"another program holds {place} for {BUSY_S_MAX:g} s now; {UNCHANGED}, try again"
+        words = f"another program has locked {place} for {BUSY_S_MAX:g} s; {UNCHANGED}; try again"
         return CommandError(words, exit_codes.TRY_AGAIN)
     if code in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT):
         words = f"{place} is no database, or damaged ({error}): name the file of a sink; {UNCHANGED}"
@@ -237,5 +237,5 @@ def _failing_postgresql(place: str) -> Iterator[None]:
             words = f"{place} is no URL of PostgreSQL: write postgresql://USER@HOST/DATABASE; {UNCHANGED}"
             raise CommandError(words, exit_codes.USAGE) from None
         why = printable(" ".join(str(error).split()))
-        words = f"{place} does not answer: {why}; {UNCHANGED}, see whether the server runs, and try again"
+        words = f"{place} does not answer: {why}; {UNCHANGED}; check that the server runs, and try again"
         raise CommandError(words, exit_codes.TRY_AGAIN) from None
