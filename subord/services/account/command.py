@@ -32,8 +32,8 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     parser = subparsers.add_parser(
         "account",
         help="keep and sum up records of jobs",
-        description="Write records of jobs on any node. The ledger carries each of them to a database of the cluster, "
-        "once. Sum them up there, and show which records wait on the way (docs/accounting.md).",
+        description="Write records of jobs on any node. The ledger carries each of them to a database of the "
+        "cluster, once. Sum them up there, and show which records wait on the way (docs/accounting.md).",
     )
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
     _add_add(actions)
@@ -50,8 +50,8 @@ def _add_add(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
         description="Write a record of a job to the daemon of this node, or many from standard input. When it says "
         "that a record is accepted, the record is on the disk of this node. Times are seconds since 1970, UTC. An "
         "option without text counts as absent. Only root and the user of the daemon may write.",
-        epilog="exit codes: 0 if all records are accepted; 2 if one is wrong, and none is kept; 69 if there is no daemon, or "
-        "it breaks off; 75 if the spool is full or fails, or the daemon does not answer in time",
+        epilog="exit codes: 0 if all records are accepted; 2 if one is wrong, and none is kept; 69 if there is no "
+        "daemon, or it breaks off; 75 if the spool is full or fails, or the daemon does not answer in time",
     )
     found = parser.add_argument_group("the job")
     found.add_argument("--id", metavar="ID", help="the id of the job in the batch system")
@@ -64,7 +64,8 @@ def _add_add(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
     text = "a label, such as gpu=a100; may be repeated, up to 16 times"
     found.add_argument("--label", metavar="NAME=VALUE", action="append", default=[], help=text)
     many = parser.add_argument_group("many jobs")
-    many.add_argument("--stdin", action="store_true", help="read records from standard input, one JSON object per line")
+    text = "read records from standard input, one JSON object per line"
+    many.add_argument("--stdin", action="store_true", help=text)
     parser.add_argument("-q", "--quiet", action="store_true", help="print nothing on success")
     add_asking(parser)
 

@@ -31,8 +31,8 @@ SpoolState = Literal["", "keeps", "fails"]
 
 class Waiting(msgspec.Struct, frozen=True, array_like=True):
     """The answer of a node. `sink`: its own; "": it is none. `reaches`: it is a sink that stores, or has heard of
-    one. `spool`: its own; "": it has none. The classes are of records, of their bytes, and of the age of the oldest in
-    seconds. They come from other nodes, so they have bounds."""
+    one. `spool`: its own; "": it has none. The classes are of records, of their bytes, and of the age of the
+    oldest in seconds. They come from other nodes, so they have bounds."""
 
     sink: SinkState
     reaches: bool
@@ -44,8 +44,8 @@ class Waiting(msgspec.Struct, frozen=True, array_like=True):
 
 class SpoolsDocument(msgspec.Struct, frozen=True, kw_only=True):
     """Nodes that say the same. `sink`: they are sinks that store, or fail; null: they are none. `spool`: theirs keeps
-    records, or fails, and then more may wait than is known; null: they have none. Not more than `records_max` records of `bytes_max` bytes wait on each, none older than
-    `oldest_s_max`; null: none waits."""
+    records, or fails, and then more may wait than is known; null: they have none. Not more than `records_max` records
+    of `bytes_max` bytes wait on each, none older than `oldest_s_max`; null: none waits."""
 
     sink: Literal["stores", "fails"] | None
     reaches_sink: bool

@@ -146,8 +146,8 @@ def _check_file(place: str) -> None:
     except OSError:
         is_file = False
     if not is_file:
-        words = f"there is no database {place!r}: run this on a sink, and name the file of its ledger.sink; {UNCHANGED}"
-        raise CommandError(words, exit_codes.USAGE)
+        words = f"there is no database {place!r}: run this on a sink, and name the file of its ledger.sink"
+        raise CommandError(f"{words}; {UNCHANGED}", exit_codes.USAGE)
 
 
 def _not_readable(place: str, reason: object) -> CommandError:

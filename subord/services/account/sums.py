@@ -22,6 +22,10 @@ SLACK_S: Final = 86_400.0
 """A record is stored after its job has ended, by the clock of the sink, which may be wrong by this much."""
 
 
+_EARLIEST: Final = -float(1 << 62)
+"""Of the integers of databases."""
+
+
 class Period(NamedTuple):
     """Jobs that ended from `since` on and before `until`, in seconds since 1970."""
 
@@ -31,7 +35,7 @@ class Period(NamedTuple):
     @property
     def stored_since(self) -> float:
         """All records of the period were stored then or later."""
-        return max(0.0, self.since - SLACK_S)
+        return max(_EARLIEST, self.since - SLACK_S)
 
     def covers(self, at: float) -> bool:
         return self.since <= at < self.until
