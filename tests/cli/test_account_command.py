@@ -156,6 +156,7 @@ def test_the_largest_record_fits_in_a_request() -> None:
         (json.dumps({"id": "1", "ended": NOW + FUTURE_S_MAX + 600}), "line 2001: ended is "),
         ('{"id": "\ud800"}'.encode("utf-8", "surrogatepass").decode("latin1"), "line 2001: "),
     ],
+    ids=["kind", "json", "future", "surrogate"],  # a time in a name would differ between the processes of a run
 )
 def test_one_line_that_is_wrong_keeps_nothing_of_all(
     socket: str,
