@@ -119,7 +119,7 @@ def test_a_job_ends_now_unless_it_says_when(socket: str, ledger: FakeLedger) -> 
         (["--id", "17", "--label", "=x"], "'=x' is no label: give NAME=VALUE; no record is kept"),
         (["--id", "17", "--label", "x=1", "--label", "x=2"], "the label 'x' is given twice; no record is kept"),
         (["--id", "17", "--user", "\udcff"], "a text is not UTF-8; no record is kept"),
-        (["--id", "17", "--ended", str(NOW + 7200)], "is the clock of this host right?; no record is kept"),
+        (["--id", "17", "--ended", str(NOW + 86_400)], "is the clock of this host right?; no record is kept"),
         (["--id", "17", "--stdin"], "give the options of one record or --stdin, not both; no record is kept"),
     ],
 )
@@ -153,7 +153,7 @@ def test_the_largest_record_fits_in_a_request() -> None:
     [
         ('{"id": 1}', "line 2001: id: expected a text, got a whole number; no record is kept"),
         ("{17", "line 2001: this is no JSON"),
-        (json.dumps({"id": "1", "ended": NOW + FUTURE_S_MAX + 600}), "line 2001: ended is "),
+        (json.dumps({"id": "1", "ended": NOW + FUTURE_S_MAX + 86_400}), "line 2001: ended is "),
         ('{"id": "\ud800"}'.encode("utf-8", "surrogatepass").decode("latin1"), "line 2001: "),
     ],
     ids=["kind", "json", "future", "surrogate"],  # a time in a name would differ between the processes of a run

@@ -52,7 +52,8 @@ maxvmem=1e9
 def script(folder: Path, name: str, socket: str) -> Path:
     """The epilog, with the program of this Python, and a log in the folder."""
     subord = folder / "subord"
-    python = f"SUBORD_SOCKET={socket} PYTHONPATH={FOLDER.parents[1]} {shlex.quote(sys.executable)}"
+    path = shlex.quote(str(FOLDER.parents[1]))  # a checkout may be anywhere
+    python = f"SUBORD_SOCKET={shlex.quote(socket)} PYTHONPATH={path} {shlex.quote(sys.executable)}"
     subord.write_text(f'#!/bin/sh\n/usr/bin/env >"{folder}/environment"\n{python} -m subord "$@"\n')
     logger = folder / "logger"
     logger.write_text(f'#!/bin/sh\n/bin/cat >"{folder}/logged"\n')
