@@ -65,6 +65,7 @@ PAGES = (
     "docs/node-sets.md",
     "docs/exec.md",
     "docs/files.md",
+    "docs/accounting.md",
     "docs/json.md",
     "docs/page.md",
     "docs/first-cluster.md",

@@ -18,6 +18,8 @@ from subord.api.models import blobs, coverage, document, fields, members, operat
 from subord.cli import position, speedup
 from subord.config.load import dotted, load
 from subord.services import live
+from subord.services.account import core as account_core
+from subord.services.account import reporting
 from subord.services.exec import core as exec_core
 from subord.services.exec import earlier, showing
 from subord.services.files import core as files_core
@@ -185,6 +187,12 @@ class FilesLine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     document: files_core.FilesDocument | msgspec.UnsetType = msgspec.UNSET
 
 
+class AccountStatus(account_core.AccountDocument, frozen=True, kw_only=True):
+    """The answer to `subord account status`."""
+
+    missing: tuple[Missing, ...]
+
+
 class Waited(document.Document, frozen=True, kw_only=True):
     """`missing`: why the state is not reached; null: it is."""
 
@@ -236,6 +244,8 @@ COMMANDS: dict[str, tuple[Any, str]] = {
     "files history": (showing_sets.HistoryDocument, ""),
     "files rollback": (Published, ""),
     "files gc": (Collected, ""),
+    "account report": (reporting.ReportDocument, ""),
+    "account status": (AccountStatus, ""),
     "errors": (fields.ErrorsDocument, "/v1/errors"),
     "events": (EventLine, ""),
     "why": (fields.WhyDocument, "/v1/why"),
@@ -268,6 +278,7 @@ OTHERS: dict[str, tuple[Any, str]] = {
     "job-done": (fields.JobsDocument, "/v1/job-done"),
     "records": (fields.RecordsDocument, "/v1/records"),
     "operators": (operators.OperatorsDocument, "/v1/operators"),
+    "account-asked": (account_core.AccountDocument, "/v1/account"),
     "ping-asked": (coverage.PingDocument, "/v1/ping"),
     "exec-node": (showing.NodeLine, "subord exec --json: each node"),
     "exec-running": (earlier.RunningLine, "subord exec --list --json: each command"),

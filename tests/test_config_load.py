@@ -95,6 +95,7 @@ def test_every_key_is_taken_over() -> None:
             state_directory = "/tmp/agent"
             idle_s = 60
             daemon_user = "tree"
+            account_exec = true
             [ledger]
             sink = "/tmp/records"
             spool_bytes_max = 100000
@@ -149,6 +150,7 @@ def test_every_key_is_taken_over() -> None:
         "agent.state_directory": "/tmp/agent",
         "agent.idle_s": 60.0,
         "agent.daemon_user": "tree",
+        "agent.account_exec": True,
         "ledger.sink": "/tmp/records",
         "ledger.spool_bytes_max": 100_000,
         "blobs.cache_bytes_max": 2_000_000,

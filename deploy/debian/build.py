@@ -41,6 +41,8 @@ FILES = {
     "subord-agent-exec.conf": "usr/share/doc/subord/examples/subord-agent-exec.conf",
     "slurm-epilog.sh": "usr/share/doc/subord/examples/slurm-epilog.sh",
     "gridengine-epilog.sh": "usr/share/doc/subord/examples/gridengine-epilog.sh",
+    "epilog/slurm": "usr/share/doc/subord/examples/epilog/slurm",
+    "epilog/gridengine": "usr/share/doc/subord/examples/epilog/gridengine",
     "prometheus/prometheus.yml": "usr/share/doc/subord/examples/prometheus/prometheus.yml",
     "prometheus/subord.rules.yml": "usr/share/doc/subord/examples/prometheus/subord.rules.yml",
     "prometheus/subord.rules.test.yml": "usr/share/doc/subord/examples/prometheus/subord.rules.test.yml",
@@ -161,7 +163,7 @@ def lay_out(tree: Path) -> None:
         target = tree / place
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(text, encoding="utf-8")
-        target.chmod(0o755 if name.endswith(".sh") else 0o644)
+        target.chmod(0o755 if (DEPLOY / name).stat().st_mode & 0o100 else 0o644)
     commands = tree / "usr/bin"
     commands.mkdir(parents=True, exist_ok=True)
     for name in environment.LAUNCHERS:

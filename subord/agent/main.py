@@ -140,8 +140,16 @@ def _server(config: Config, idle_s: float, log: Log) -> Server:
         offers=has_effects,
     )
     users = _users(config.agent.daemon_user)
-    control = config.node.control_socket
-    return Server(judge, Journal(directory), act_of, users, idle_s, node=chosen.address, socket=control)
+    return Server(
+        judge,
+        Journal(directory),
+        act_of,
+        users,
+        idle_s,
+        node=chosen.address,
+        socket=config.node.control_socket,
+        accounts=config.agent.account_exec,
+    )
 
 
 def _users(daemon_user: str) -> frozenset[int]:

@@ -106,9 +106,11 @@ class Server:
         *,
         node: str = "",
         socket: str = "",
+        accounts: bool = False,
     ) -> None:
         """`users`: uids that may give orders. `idle_s`: `run` ends after so long without work; inf: it does not.
-        `node`: the address of this node. `socket`: the control socket of the daemon."""
+        `node`: the address of this node. `socket`: the control socket of the daemon. `accounts`: whether
+        commands get records."""
         self.refused: Counter[str] = Counter()
         """Orders by cause, since the start."""
         self._judge = judge
@@ -118,6 +120,7 @@ class Server:
         self._idle_s = idle_s
         self._node = node
         self._socket = socket
+        self._accounts = accounts
         self._disk = trio.Lock()
         self._running: dict[Tag, _Running] = {}
         self._connections = 0
@@ -311,6 +314,7 @@ class Server:
             self._node,
             self._journal.directory,
             self._socket,
+            self._accounts,
         )
         outcome = await self._acted(running, order, context)
         try:

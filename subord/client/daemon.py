@@ -41,6 +41,7 @@ _EXIT_CODE_BY_STATUS = {
     502: exit_codes.TRY_AGAIN,
     503: exit_codes.TRY_AGAIN,
     504: exit_codes.TRY_AGAIN,
+    507: exit_codes.TRY_AGAIN,
 }
 
 Document = dict[str, Any]
@@ -51,6 +52,10 @@ class UnreachableError(CommandError):
 
     def __init__(self, message: str) -> None:
         super().__init__(message, exit_codes.DAEMON_UNREACHABLE)
+
+
+class BrokenOffError(UnreachableError):
+    """The daemon ended the connection before its answer was whole. What was asked of it may have happened."""
 
 
 class SilentError(CommandError):
@@ -183,7 +188,7 @@ def _failing(path: str, timeout_s: float) -> Iterator[None]:
     except (http.client.HTTPException, OSError) as error:
         is_cut = isinstance(error, http.client.IncompleteRead)
         why = "its answer is incomplete" if is_cut else str(error) or type(error).__name__
-        raise UnreachableError(
+        raise BrokenOffError(
             f"the daemon at {path} broke off ({why}): is it stopping? try again, or choose another with --socket"
         ) from None
 

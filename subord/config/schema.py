@@ -187,6 +187,8 @@ class AgentConfig(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds without work after which an agent that systemd has started ends. The next order starts it again."""
     daemon_user: str = "subord"
     """The user of the daemon. Only this user and root may give orders at the socket."""
+    account_exec: bool = False
+    """Whether each command of `subord exec` on this node gets a record of the kind `command` (docs/accounting.md)."""
 
 
 class LedgerConfig(msgspec.Struct, frozen=True, kw_only=True):

@@ -9,6 +9,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Mapping
+from typing import Literal
 
 from subord.runtime.problems import RecentProblems
 
@@ -53,7 +54,14 @@ class Counters:
         self.jobs_done = 0.0  # sum of the weights of reported jobs
         self.readings_failed: Counter[str] = Counter()  # of a source of performance, by reason, e.g. "missing"
         self.spool_records = self.spool_bytes = self.spool_bytes_max = 0  # of the ledger, on this node
+        self.spool_oldest_at = 0.0  # when the oldest of these was written, since 1970; 0: none
+        self.spool_state: Literal["", "keeps", "fails"] = ""  # "": this node has none
+        self.sink_state: Literal["", "stores", "fails"] = ""  # of this node as a sink; "": it is none
         self.records_accepted = self.records_refused = 0  # of writers of this node
         self.records_stored = 0  # by this node as a sink
         self.problems = RecentProblems()
         self.tables: Callable[[], Mapping[str, int]] = dict  # entries by table, outside the core
+
+    def spool_age_s(self, now: float) -> float:
+        """Of the oldest record that waits on this node, at a time since 1970; 0: none waits."""
+        return max(0.0, now - self.spool_oldest_at) if self.spool_oldest_at else 0.0

@@ -45,7 +45,7 @@ class Handed(NamedTuple):
 class Context(NamedTuple):
     """`user`: as which the service must act, as the operator has signed and the policy allows. `left_s`: the time
     that is left. `node`: the address of this node. `directory`: where the agent keeps its files. `socket`: that of
-    the daemon."""
+    the daemon. `accounts`: whether commands get records (agent.account_exec)."""
 
     user: str
     principal: str
@@ -54,6 +54,7 @@ class Context(NamedTuple):
     node: str = ""
     directory: str = "."
     socket: str = ""
+    accounts: bool = False
 
 
 Act = Callable[[bytes, Context], Awaitable[bytes]]

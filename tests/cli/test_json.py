@@ -75,6 +75,7 @@ ASKED = {
     "members": "members",
     "ping": "ping",
     "errors": "errors",
+    "account status": "account status",
     "why": "why",
     "wait": "wait --state placed",
     "maintain": "maintain 10.0.0.4 --reason fan",
@@ -190,7 +191,8 @@ def test_every_command_with_json_has_a_schema() -> None:
         "files push",
         *of_sets,
     }  # test_exec_command.py, test_files_command.py, test_files_sets_command.py
-    assert with_json == {*ASKED, *CHANGING, *ALONE, *of_operators, *of_agents, "simulate"}
+    of_sinks = "account report"  # test_account_command.py
+    assert with_json == {*ASKED, *CHANGING, *ALONE, *of_operators, *of_agents, of_sinks, "simulate"}
     assert with_json <= {file.stem.replace("-", " ").replace("log level", "log-level") for file in SCHEMAS.iterdir()}
 
 

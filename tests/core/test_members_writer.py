@@ -57,6 +57,19 @@ def test_new_nodes_are_written_together() -> None:
     assert root.look(after_s=UP_DELAY_S) == []
 
 
+def test_a_loss_that_is_older_than_the_record_counts_after_the_grace() -> None:
+    """Services, seed 7374: the root of another part of the network has seen the node since, and it did not come
+    back. Its row stays for an hour."""
+    root = rooted(ALL_UP, live=range(1, 5))
+    root.rows[5] = Liveness.MISSING
+    assert root.look() == []
+    assert root.look(after_s=GRACE_S - 1.0) == []
+    assert root.writer.deadline == GRACE_S
+    (run,) = root.look(after_s=1.0)
+    assert (run.first, run.last, run.record.state) == (5, 5, State.DOWN)
+    assert root.writer.take_unseen() == [5]
+
+
 def test_a_row_after_a_goodbye_counts_at_its_deadline() -> None:
     """Sums and differences of times round differently (services, seed 40)."""
     for tenths in range(200):

@@ -174,6 +174,10 @@ def test_files_name_the_installed_program(unpacked: Path) -> None:
     for path in (unpacked / "usr/share/doc/subord/examples").glob("*.sh"):
         assert "/usr/bin/subord job-done" in path.read_text()
         assert os.access(path, os.X_OK)
+    for name in ("slurm", "gridengine"):
+        path = unpacked / "usr/share/doc/subord/examples/epilog" / name
+        assert "/usr/bin/subord account add" in path.read_text()
+        assert os.access(path, os.X_OK)
 
 
 def test_the_check_sums_are_of_all_files(unpacked: Path) -> None:

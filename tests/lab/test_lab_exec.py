@@ -32,7 +32,8 @@ END_S_MAX = 10.0
 @pytest.fixture(scope="module")
 def lab() -> Iterator[Lab]:
     with settled(WAIT_S_MAX, nodes=NODES, fanout=2, timing="lab", agents=True) as lab:
-        until(lambda: typed(lab, "-a", "-q", "true").returncode == 0, "all nodes run it")
+        # A root that has only just come does not know all members yet.
+        until(lambda: typed(lab, "--state", "live", "-q", "true").returncode == 0, "all nodes run it")
         yield lab
 
 

@@ -48,6 +48,14 @@ def ping(lab: Lab, position: int, *words: str) -> dict[str, Any]:
     return found
 
 
+def remembers_all(lab: Lab, position: int) -> bool:
+    """By the own register, which a root writes some seconds after it has seen a node."""
+    code = (
+        f"import urllib.request as u; print(u.urlopen('http://{lab.address(position)}:9717/metrics').read().decode())"
+    )
+    return f"subord_members_live {NODES}.0" in lab.run(position, sys.executable, "-c", code).stdout
+
+
 def causes(found: dict[str, Any]) -> dict[str, str]:
     return {each["cause"]: each["nodes"] for each in found["missing"]}
 
@@ -74,6 +82,7 @@ def test_an_address_of_no_member(lab: Lab) -> None:
 
 def test_all_members_are_named_while_the_root_hangs(lab: Lab) -> None:
     """No node that answers knows all at first. Then another node is root, and only the former one is missing."""
+    assert wait_until(lambda: remembers_all(lab, 31), SETTLED_S_MAX, 0.2)
     lab.kill(1, signal.SIGSTOP)
     try:
         found = ping(lab, 31, "--timeout", "0.6")

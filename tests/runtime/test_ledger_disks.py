@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 import sqlite3
 import stat
 import subprocess
 import sys
-import tempfile
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import postgresql_server
 import pytest
 import trio
 import trio.testing
@@ -26,6 +25,7 @@ from subord.core.carriage.ledger import bounds
 from subord.core.carriage.ledger.bodies import Key, Record
 from subord.core.carriage.ledger.interface import SinkIs, Spool, Spooled, Store, StoreEnded, Take, Taken
 from subord.runtime.counters import Counters
+from subord.runtime.ledger import schema
 from subord.runtime.ledger.keeper import FULL, NO_DIRECTORY, LedgerKeeper
 from subord.runtime.ledger.sinks import Row, Sink, SinkError, SqliteSink, open_sink
 from subord.runtime.ledger.spool import SqliteSpool
@@ -64,6 +64,37 @@ def test_a_spool_is_emptied_in_order_and_keeps_its_bound(spool: Spool) -> None:
     assert oldest is not None
     assert oldest.records == records("c")
     assert oldest.first > 2  # no name is used twice
+
+
+def test_a_spool_knows_when_its_oldest_record_was_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = int(time.time())
+    spool = SqliteSpool(tmp_path / "spool", 7, 1 << 20)
+    assert spool.oldest_at == 0
+    spool.append(records("a"))
+    spool.close()
+    spool = SqliteSpool(tmp_path / "spool", 8, 1 << 20)
+    assert before <= spool.oldest_at <= time.time()
+    spool.delete(Key(1, 7, 1, 1))
+    assert spool.oldest_at == 0
+    monkeypatch.setattr(time, "time", lambda: 5.0)
+    spool.append(records("b"))
+    spool.append(records("c"))
+    assert spool.oldest_at == 5
+
+
+def test_a_spool_of_before_times_keeps_its_records(tmp_path: Path) -> None:
+    with sqlite3.connect(tmp_path / "spool") as old:
+        columns = "number integer primary key, life integer, sequence integer, kind text, body blob"
+        old.execute(f"create table record ({columns}, unique (life, sequence))")
+        old.execute("insert into record (life, sequence, kind, body) values (7, 1, 'test', x'61')")
+    old.close()
+    before = int(time.time())
+    for life in (8, 9):
+        spool = SqliteSpool(tmp_path / "spool", life, 1 << 20)
+        assert spool.oldest() == (7, 1, records("a"))
+        assert before <= spool.oldest_at <= time.time()
+        assert spool.append(records("b"))
+        spool.close()
 
 
 def test_a_batch_has_one_life_and_no_gap(tmp_path: Path) -> None:
@@ -111,33 +142,8 @@ os.kill(os.getpid(), 9)
 @pytest.fixture(scope="module")
 def postgresql() -> Iterator[str]:
     """The URL of a server of this test alone."""
-    pytest.importorskip("psycopg", reason="needs psycopg: pip install 'subord[postgresql]'")
-    programs = sorted(Path("/usr/lib/postgresql").glob("*/bin"))
-    if not programs:
-        pytest.skip("needs PostgreSQL: apt-get install postgresql")
-    directory = Path(tempfile.mkdtemp(prefix="subord-postgresql-"))  # those of pytest are closed to other users
-    user: list[str] = []
-    if os.geteuid() == 0:  # the server refuses to run as root
-        shutil.chown(directory, "postgres", "postgres")
-        user = ["runuser", "-u", "postgres", "--"]
-
-    def run(program: str, *words: str) -> None:
-        done = subprocess.run(
-            [*user, str(programs[-1] / program), "-D", str(directory / "data"), *words],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            cwd="/",
-            timeout=60,
-            check=False,
-        )
-        assert done.returncode == 0, done.stderr
-
-    run("initdb", "--username=subord", "--auth=trust", "--no-sync")
-    run("pg_ctl", "start", "-w", "-l", str(directory / "log"), "-o", f"-k {directory} -c listen_addresses=''")
-    yield f"postgresql://subord@/postgres?host={directory}"
-    run("pg_ctl", "stop", "-m", "immediate")
-    shutil.rmtree(directory)
+    with postgresql_server.running() as url:
+        yield url
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -161,6 +167,56 @@ def test_a_sink_has_each_name_once(place: str) -> None:
     again = open_sink(place)
     assert held(again) == [*rows, rows[0]._replace(node="10.0.0.5")]
     again.close()
+
+
+def test_a_database_of_before_versions_is_brought_up_and_keeps_its_records(place: str) -> None:
+    row = Row("10.0.0.4", 7, 1, "test", b"a")
+    sink = open_sink(place)
+    sink.store([row])
+    database = sink._connection  # type: ignore[attr-defined]
+    database.execute("drop index record_by_time")
+    if isinstance(database, sqlite3.Connection):
+        database.execute("pragma user_version = 0")
+        version = schema.version_of_sqlite
+    else:
+        database.execute("drop table subord_schema")
+        version = schema.version_of_postgresql
+    assert version(database) == 0
+    for _ in range(2):  # two sinks of one server, one after the other
+        again = open_sink(place)
+        assert version(again._connection) == schema.VERSION  # type: ignore[attr-defined]
+        again._connection.execute("drop index if exists record_by_time")  # type: ignore[attr-defined]
+        assert row in held(again)
+        again.close()
+    sink.close()
+
+
+def test_a_database_of_a_later_release_is_left_as_it_is(place: str) -> None:
+    sink = open_sink(place)
+    database = sink._connection  # type: ignore[attr-defined]
+    is_file = isinstance(database, sqlite3.Connection)
+    database.execute("pragma user_version = 99" if is_file else "insert into subord_schema values (99)")
+    try:
+        with pytest.raises(SinkError, match=r"schema 99 is of a later release .* nothing was changed"):
+            open_sink(place)
+    finally:
+        database.execute("pragma user_version = 2" if is_file else "delete from subord_schema where version = 99")
+        sink.close()
+
+
+def test_sinks_that_open_one_server_at_once_both_can(postgresql: str) -> None:
+    sink = open_sink(postgresql)
+    sink._connection.execute("drop table record, subord_schema")  # type: ignore[attr-defined]
+    sink.close()
+    opened: list[Sink] = []
+    threads = [threading.Thread(target=lambda: opened.append(open_sink(postgresql))) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert len(opened) == 4
+    for each in opened:
+        each.close()
 
 
 def test_a_sink_that_cannot_be_opened_says_why(tmp_path: Path) -> None:
@@ -247,6 +303,20 @@ async def test_a_full_spool_refuses_and_is_counted(tmp_path: Path) -> None:
     assert kept.counters.records_refused == 4
 
 
+async def test_a_spool_that_cannot_be_opened_is_not_taken_for_an_empty_one(
+    tmp_path: Path, nursery: trio.Nursery
+) -> None:
+    file = tmp_path / "spool.sqlite"
+    file.write_text("no database " * 100)
+    kept = Kept(str(tmp_path))
+    assert kept.counters.spool_state == "keeps"
+    nursery.start_soon(kept.keeper.run)
+    await until(lambda: kept.counters.spool_state == "fails", "the spool fails")
+    file.unlink()
+    assert await kept.keeper.append(records("a")) == ""
+    assert kept.counters.spool_state == "keeps"
+
+
 async def test_without_a_directory_a_writer_is_told() -> None:
     assert await Kept("").keeper.append(records("a")) == NO_DIRECTORY
 
@@ -259,6 +329,7 @@ async def test_a_disk_that_fails_is_no_acknowledgement(tmp_path: Path, nursery: 
     kept.keeper._spool.close()
     kept.do(Take(Key(4, 1, 1, 1)))
     await until(lambda: kept.told[1:] == [Taken(ok=False)], "the keeper told the engine")
+    assert kept.counters.spool_state == "fails"
     assert "cannot be written" in await kept.keeper.append(records("b"))
 
 
@@ -293,3 +364,12 @@ async def test_a_sink_that_fails_is_no_sink_until_it_is_opened_again(
         kept.do(Store(Key(4, 1, 1, 1), records("a")))
         await until(lambda: len(kept.told) >= 4, "the keeper told the engine")
     assert kept.told[1:4] == [StoreEnded(Key(4, 1, 1, 1), ok=False), SinkIs(able=False), SinkIs(able=True)]
+    assert kept.counters.sink_state == "stores"
+
+
+async def test_what_a_sink_says_of_itself(tmp_path: Path, nursery: trio.Nursery) -> None:
+    for place, state in (("sink", "stores"), ("absent/sink", "fails")):
+        kept = Kept("", sink=str(tmp_path / place))
+        assert kept.counters.sink_state == ""
+        nursery.start_soon(kept.keeper.run)
+        await until(lambda kept=kept, state=state: kept.counters.sink_state == state, f"the sink {state}")

@@ -31,7 +31,7 @@ from tests.api.fake_node_api import World
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 
-ACTIONS = {"key": "list", "files": "push"}
+ACTIONS = {"key": "list", "files": "push", "account": "status"}
 """The action that asks, of commands with several."""
 
 RESULTS = {"exec": encode(Ended("exited", 3)), "files": encode_pushed(Pushed("changed", 1))}

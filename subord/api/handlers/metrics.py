@@ -7,6 +7,7 @@ scrapes. Names and units follow https://prometheus.io/docs/practices/naming/: se
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
@@ -222,6 +223,7 @@ def _counted(counters: Counters) -> Iterator[Metric]:
     )
     yield _gauge("spool_records", "Records of this node that no sink has acknowledged", counters.spool_records)
     yield _gauge("spool_bytes", "Bytes of these records", counters.spool_bytes)
+    yield _gauge("spool_oldest_seconds", "Age of the oldest of these records", counters.spool_age_s(time.time()))
     yield _gauge("spool_bytes_max", "Bytes that the spool takes; 0: there is none", counters.spool_bytes_max)
     yield _count("records_accepted", "Records that writers gave to this node", counters.records_accepted)
     yield _count("records_refused", "Records that the full spool did not take", counters.records_refused)

@@ -2,8 +2,9 @@
 
 Inputs are the roster and the register; outputs are runs to merge and to spread. Only a root writes: it alone knows
 all nodes. A node that is listed is up. The history says which nodes vanished, and which root left. A node that the
-register calls up and that is not listed for GRACE_S is down. Invariant: a record that is written is greater than the
-one that it replaces, and nothing is written while the register agrees with the roster.
+register calls up and that is not listed, or only as missing since before its record, is down after GRACE_S.
+Invariant: a record that is written is greater than the one that it replaces, and nothing is written while the
+register agrees with the roster.
 """
 
 from __future__ import annotations
@@ -79,7 +80,7 @@ class Writer:
         """The runs to merge. `pending`: nodes whose departure is not judged yet. `now`: monotonic, in seconds."""
         written = list(self._departed(departures, wall_ms))
         live = [row.position for row in view.rows if row.liveness is not Liveness.MISSING]
-        known = {row.position for row in view.rows}.union(departures, pending)
+        known = {*live}.union(departures, pending)
         written += self._stay_away(known, now, wall_ms)
         return written + self._came(live, now, wall_ms)
 

@@ -60,6 +60,7 @@ class LedgerKeeper:
         self._nursery: trio.Nursery | None = None
         self._warned = ""
         counters.spool_bytes_max = config.spool_bytes_max if directory else 0
+        counters.spool_state = "keeps" if directory else ""
 
     def part_of(self, tree: Tree) -> Ledger:
         """The part of the engine."""
@@ -102,7 +103,7 @@ class LedgerKeeper:
         try:
             is_kept = await trio.to_thread.run_sync(work, abandon_on_cancel=True)
         except Exception as error:
-            self._warn(f"cannot write the spool in {self._directory}: {error}")
+            self._fail(f"cannot write the spool in {self._directory}: {error}")
             return FAILED
         if not is_kept:
             self._counters.records_refused += len(records)
@@ -128,11 +129,14 @@ class LedgerKeeper:
                     )
                     self._show(self._spool)
                 except Exception as error:
-                    self._warn(f"cannot open the spool {path}: {error}")
+                    self._fail(f"cannot open the spool {path}: {error}")
             return self._spool
 
     def _show(self, spool: SqliteSpool) -> None:
+        """It has just worked."""
+        self._counters.spool_state = "keeps"
         self._counters.spool_records, self._counters.spool_bytes = spool.count, spool.used_bytes
+        self._counters.spool_oldest_at = spool.oldest_at
 
     def _begin_take(self, action: Take) -> None:
         assert self._nursery is not None
@@ -150,10 +154,15 @@ class LedgerKeeper:
 
         try:
             event = await trio.to_thread.run_sync(work, abandon_on_cancel=True)
+            self._show(spool)
         except Exception as error:
-            self._warn(f"cannot read the spool in {self._directory}: {error}")
-        self._show(spool)
+            self._fail(f"cannot read the spool in {self._directory}: {error}")
         self.feed(event)
+
+    def _fail(self, words: str) -> None:
+        """The spool fails."""
+        self._counters.spool_state = "fails"
+        self._warn(words)
 
     def _warn(self, words: str) -> None:
         """Log it, unless it was the last that was logged."""
@@ -169,12 +178,15 @@ class LedgerKeeper:
 
     async def _serve_sink(self) -> NoReturn:
         """Hold the database open, and store; after a failure open it again."""
+        self._counters.sink_state = "fails"
         while True:
             sink = await self._open_sink()
             if sink is not None:
                 self._warned = ""
+                self._counters.sink_state = "stores"
                 self.feed(SinkIs(able=True))
                 await self._store_until_failure(sink)
+                self._counters.sink_state = "fails"
                 self.feed(SinkIs(able=False))
                 with suppress(Exception):
                     await trio.to_thread.run_sync(sink.close, abandon_on_cancel=True)

@@ -7,10 +7,12 @@ database has already is passed over. Invariant: what `store` was given is on the
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
+from subord.runtime.ledger import schema
 from subord.runtime.ledger.spool import opened
 
 if TYPE_CHECKING:
@@ -18,12 +20,6 @@ if TYPE_CHECKING:
 
 POSTGRESQL: Final = ("postgresql://", "postgres://")
 CONNECT_S_MAX: Final = 5
-TABLE: Final = """
-create table if not exists record (
-  node text not null, incarnation bigint not null, sequence bigint not null, kind text not null, body {blob} not null,
-  stored_at bigint not null default ({now}), primary key (node, incarnation, sequence)
-)
-"""
 SQLITE_INSERT: Final = "insert or ignore into record (node, incarnation, sequence, kind, body) values (?,?,?,?,?)"
 POSTGRESQL_INSERT: Final = b"""
 insert into record (node, incarnation, sequence, kind, body) values (%s,%s,%s,%s,%s) on conflict do nothing
@@ -56,14 +52,25 @@ def open_sink(place: str) -> Sink:
     return PostgresqlSink(place) if place.startswith(POSTGRESQL) else SqliteSink(Path(place))
 
 
+@contextmanager
+def _closing_on_failure(connection: sqlite3.Connection | psycopg.Connection[Any]) -> Iterator[None]:
+    """A sink that fails is opened again and again."""
+    try:
+        yield
+    except BaseException:
+        connection.close()
+        raise
+
+
 class SqliteSink:
     """A file."""
 
     def __init__(self, path: Path) -> None:
         try:
             self._connection = opened(path)
-            self._connection.execute(TABLE.format(blob="blob", now="cast(strftime('%s', 'now') as integer)"))
-        except (OSError, sqlite3.Error) as error:
+            with _closing_on_failure(self._connection):
+                schema.change_sqlite(self._connection)
+        except (OSError, sqlite3.Error, schema.LaterError) as error:
             raise SinkError(f"{path}: {error}") from None
 
     def store(self, rows: Sequence[Row]) -> None:
@@ -92,9 +99,9 @@ class PostgresqlSink:
         self._error: type[psycopg.Error] = psycopg.Error
         try:
             self._connection = psycopg.connect(url, autocommit=True, connect_timeout=CONNECT_S_MAX)
-            now = "extract(epoch from now())::bigint"
-            self._connection.execute(TABLE.format(blob="bytea", now=now).encode())
-        except psycopg.Error as error:
+            with _closing_on_failure(self._connection):
+                schema.change_postgresql(self._connection)
+        except (psycopg.Error, schema.LaterError) as error:
             raise SinkError(str(error).strip()) from None
 
     def store(self, rows: Sequence[Row]) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sqlite3
 import threading
+import time
 from pathlib import Path
 from typing import Final
 
@@ -23,9 +24,10 @@ BUSY_S_MAX: Final = 5.0  # a thread of the node before, in the same process, may
 TABLE: Final = """
 create table if not exists record (
   number integer primary key, life integer not null, sequence integer not null, kind text not null,
-  body blob not null, unique (life, sequence)
+  body blob not null, at integer not null, unique (life, sequence)
 )
 """
+INSERT: Final = "insert into record (life, sequence, kind, body, at) values (?,?,?,?,?)"
 MEASURE: Final = "select count(*), sum(? + length(cast(kind as blob)) + length(body)) from record"
 
 
@@ -47,14 +49,25 @@ class SqliteSpool:
         self._bytes_max = bytes_max
         self._connection = opened(path)
         self._connection.execute(TABLE)
+        self._know_times()
         last = self._connection.execute("select max(sequence) from record where life = ?", (life,)).fetchone()[0]
         self._last = last or 0
         self.used_bytes, self.count = 0, 0
+        self.oldest_at = 0.0
+        """When the oldest record was written, since 1970; 0: there is none."""
         self._measure()
+
+    def _know_times(self) -> None:
+        """Earlier releases did not write when a record came; such a record counts from now on."""
+        names = {row[1] for row in self._connection.execute("pragma table_info(record)")}
+        if "at" not in names:
+            self._connection.execute(f"alter table record add at integer not null default {int(time.time())}")
 
     def _measure(self) -> None:
         self.count, used = self._connection.execute(MEASURE, (bounds.RECORD_COST_BYTES,)).fetchone()
         self.used_bytes = used or 0
+        found = self._connection.execute("select at from record order by number limit 1").fetchone()
+        self.oldest_at = float(found[0]) if found else 0.0
 
     def append(self, records: tuple[Record, ...]) -> bool:
         """All of them, durably; False: there is no room for all, and none is kept."""
@@ -63,12 +76,14 @@ class SqliteSpool:
                 return False
             first = self._last + 1
             self._last += len(records)  # also if the write fails: a sequence is never used twice
-            rows = [(self._life, first + at, each.kind, each.body) for at, each in enumerate(records)]
+            now = int(time.time())
+            rows = [(self._life, first + at, each.kind, each.body, now) for at, each in enumerate(records)]
             with self._connection:
                 self._connection.execute("begin immediate")
-                self._connection.executemany("insert into record (life, sequence, kind, body) values (?,?,?,?)", rows)
+                self._connection.executemany(INSERT, rows)
             self.count += len(records)
             self.used_bytes += sum(each.cost_bytes for each in records)
+            self.oldest_at = self.oldest_at or float(now)
             return True
 
     def delete(self, key: Key) -> None:

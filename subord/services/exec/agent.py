@@ -12,8 +12,10 @@ import logging
 import os
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
+import time
 from contextlib import suppress
 from typing import Any, Final
 
@@ -88,11 +90,38 @@ async def _logged(task: Run, account: Account, given: dict[str, Any], context: C
         if task.is_trial:
             ended = await looked_up(context.left_s, _tried, task, given)
         else:
-            ended = await _run(task, account, given, context)
+            ended = await _accounted(task, account, given, context)
         how = f"ended, {ended.how} ({ended.code}):"
     finally:
         _log(task, context, how)
     return ended
+
+
+async def _accounted(task: Run, account: Account, given: dict[str, Any], context: Context) -> Ended:
+    """Also a command that was cancelled gets its record."""
+    began, ended = time.time(), None
+    try:
+        ended = await _run(task, account, given, context)
+        return ended
+    except LookError:
+        ended = Ended(outcome.NOT_STARTED)
+        raise
+    finally:
+        if context.accounts:
+            _write_record(task, context, began, ended)
+
+
+def _write_record(task: Run, context: Context, began: float, ended: Ended | None) -> None:
+    """The record does not hold up the result. `ended` None: the command was ended before its time."""
+    number = signal.SIGTERM if ended is None else ended.number if ended.how == outcome.KILLED else None
+    status = None if ended is None or number is not None else ended.code
+    tag, who = context.tag.hex(), (context.principal, context.user, context.node)
+    try:
+        from subord.services.account import of_commands
+
+        of_commands.write(context.socket, of_commands.Ran(tag, *who, _words(task), began, status, number))
+    except (ImportError, OSError, RuntimeError) as error:  # another release took the place of this one; no threads
+        logger.error("no record of the command with tag %s is written: %s", tag, error)
 
 
 async def _fetched(task: Fetch, account: Account, context: Context) -> Ended | Piece:

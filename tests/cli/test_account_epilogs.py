@@ -1,0 +1,188 @@
+"""The epilogs of deploy/epilog: what they write of a job, and that they never fail and never wait for long."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import stat
+import subprocess
+import sys
+import time
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from subord.api.handlers.records import record_handlers
+from subord.services.account.record import Job
+from tests.api.fake_node_api import World
+from tests.api.served_node import fake_daemon
+from tests.cli.test_account_command import FakeLedger
+
+FOLDER = Path(__file__).parents[2] / "deploy" / "epilog"
+NAMES = ("gridengine", "slurm")
+SLURM = {
+    "SLURM_JOB_ID": "17",
+    "SLURM_CLUSTER_NAME": "one",
+    "SLURM_JOB_PARTITION": "batch",
+    "SLURMD_NODENAME": "n4",
+    "SLURM_JOB_USER": "ann",
+    "SLURM_JOB_GROUP": "staff",
+    "SLURM_JOB_ACCOUNT": "physics",
+    "SLURM_JOB_START_TIME": "1000",
+    "SLURM_JOB_END_TIME": "99999999999",
+    "SLURM_JOB_CPUS_PER_NODE": "4(x2),2",
+    "SLURM_JOB_EXIT_CODE2": "0:9",
+}
+USAGE = """\
+start_time=1000
+end_time=2000
+exit_status=137
+signal=9
+ru_wallclock=1000
+ru_utime=12.5
+ru_stime=1
+ru_maxrss=2048
+cpu=13.5
+maxvmem=1e9
+"""
+
+
+def script(folder: Path, name: str, socket: str) -> Path:
+    """The epilog, with the program of this Python, and a log in the folder."""
+    subord = folder / "subord"
+    path = shlex.quote(str(FOLDER.parents[1]))  # a checkout may be anywhere
+    python = f"SUBORD_SOCKET={shlex.quote(socket)} PYTHONPATH={path} {shlex.quote(sys.executable)}"
+    subord.write_text(f'#!/bin/sh\n/usr/bin/env >"{folder}/environment"\n{python} -m subord "$@"\n')
+    logger = folder / "logger"
+    logger.write_text(f'#!/bin/sh\n/bin/cat >"{folder}/logged"\n')
+    text = (FOLDER / name).read_text()
+    for full, other in (("/usr/local/bin/subord", subord), ("/usr/bin/logger", logger)):
+        assert full in text
+        text = text.replace(full, str(other))
+        other.chmod(0o755)
+    found = folder / name
+    found.write_text(text)
+    found.chmod(0o755)
+    return found
+
+
+def run(folder: Path, name: str, socket: str, environment: dict[str, str], *words: str) -> str:
+    """What it has logged."""
+    command = [script(folder, name, socket), *words]
+    environment = {"PATH": "/nowhere", **environment}
+    done = subprocess.run(command, env=environment, capture_output=True, timeout=20, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+    return (folder / "logged").read_text()
+
+
+def written(folder: Path, name: str, environment: dict[str, str], *words: str) -> Job:
+    ledger = FakeLedger()
+    with fake_daemon(World().node(4), orders=record_handlers(SimpleNamespace(ledger=ledger))) as socket:  # type: ignore[arg-type]
+        assert run(folder, name, socket, environment, *words) == ""
+    (job,) = ledger.jobs
+    assert job is not None
+    return job
+
+
+def test_slurm(tmp_path: Path) -> None:
+    job = written(tmp_path, "slurm", SLURM)
+    assert time.time() - 60 < job.ended <= time.time()
+    assert (job.id, job.cluster, job.queue, job.host) == ("17", "one", "batch", "n4")
+    assert (job.user, job.group, job.account, job.started) == ("ann", "staff", "physics", 1000)
+    assert (job.slots, job.status, job.signal) == (4, 0, 9)
+
+
+@pytest.mark.parametrize(
+    ("variables", "found"),
+    [
+        ({"SLURM_CPUS_ON_NODE": "2"}, (2, 0, 9)),
+        ({"SLURM_JOB_CPUS_PER_NODE": "8"}, (8, 0, 9)),
+        ({"SLURM_JOB_EXIT_CODE2": "3:0"}, (4, 3, 0)),
+        (dict.fromkeys(set(SLURM) - {"SLURM_JOB_ID"}, ""), (1, None, None)),
+    ],
+)
+def test_slurm_of_other_releases(
+    tmp_path: Path, variables: dict[str, str], found: tuple[int, int | None, int | None]
+) -> None:
+    environment = {name: value for name, value in {**SLURM, **variables}.items() if value}
+    job = written(tmp_path, "slurm", environment)
+    assert (job.slots, job.status, job.signal) == found
+
+
+def test_gridengine(tmp_path: Path) -> None:
+    (tmp_path / "usage").write_text(USAGE)
+    environment = {"SGE_JOB_SPOOL_DIR": str(tmp_path), "SGE_TASK_ID": "undefined", "PYTHONPATH": "/of/the/job"}
+    job = written(tmp_path, "gridengine", environment, "17", "ann", "all.q", "4", "n4")
+    assert job == Job(
+        id="17",
+        user="ann",
+        queue="all.q",
+        slots=4,
+        host="n4",
+        started=1000,
+        ended=2000,
+        status=137,
+        signal=9,
+        cpu_user_s=12.5,
+        cpu_system_s=1,
+        rss_bytes=2 << 20,
+    )
+    assert "/of/the/job" not in (tmp_path / "environment").read_text()
+
+
+def test_gridengine_without_the_file_of_usage(tmp_path: Path) -> None:
+    environment = {"SGE_JOB_SPOOL_DIR": "/nowhere", "SGE_TASK_ID": "3"}
+    job = written(tmp_path, "gridengine", environment, "17", "ann", "all.q", "4", "n4")
+    assert (job.id, job.started, job.status) == ("17.3", None, None)
+
+
+def test_gridengine_of_a_job_that_could_not_be_started(tmp_path: Path) -> None:
+    (tmp_path / "usage").write_text("start_time=0\nend_time=0\nexit_status=1\n")
+    job = written(tmp_path, "gridengine", {"SGE_JOB_SPOOL_DIR": str(tmp_path)}, "17", "ann", "all.q", "1", "n4")
+    assert (job.started, job.status) == (None, 1)
+    assert job.ended > 2000
+
+
+def test_gridengine_with_a_pipe_in_place_of_the_file(tmp_path: Path) -> None:
+    """The place of the file is in the environment of the job; an epilog that waits would hold up the queue."""
+    os.mkfifo(tmp_path / "usage")
+    job = written(tmp_path, "gridengine", {"SGE_JOB_SPOOL_DIR": str(tmp_path)}, "17", "ann", "all.q", "4", "n4")
+    assert (job.id, job.started) == ("17", None)
+
+
+def test_gridengine_with_a_file_without_end(tmp_path: Path) -> None:
+    with (tmp_path / "usage").open("wb") as file:
+        file.write(USAGE.encode())
+        file.truncate(1 << 40)
+    job = written(tmp_path, "gridengine", {"SGE_JOB_SPOOL_DIR": str(tmp_path)}, "17", "ann", "all.q", "4", "n4")
+    assert (job.id, job.started, job.status) == ("17", 1000, 137)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_a_job_calls_itself_is_no_command(tmp_path: Path, name: str) -> None:
+    """Words of a job reach the command as they are, or not at all."""
+    evil = f"$(touch {tmp_path}/made) --socket=/x `touch {tmp_path}/made`"
+    (tmp_path / "usage").write_text(f"start_time={evil}\nru_maxrss=a[$(touch {tmp_path}/made)]\nexit_status=--help\n")
+    environment = {**dict.fromkeys(SLURM, evil), "SGE_JOB_SPOOL_DIR": str(tmp_path), "SGE_TASK_ID": evil}
+    logged = run(tmp_path, name, str(tmp_path / "absent"), environment, evil, "-x", evil, evil, "--", evil)
+    assert "no record is kept" in logged
+    assert not (tmp_path / "made").exists()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_without_a_daemon_it_is_logged_and_the_epilog_succeeds(tmp_path: Path, name: str) -> None:
+    words = ("17", "ann", "all.q", "4", "n4")
+    assert "absent" in run(tmp_path, name, str(tmp_path / "absent"), {"SLURM_JOB_ID": "17"}, *words)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_they_are_programs_without_known_mistakes(name: str) -> None:
+    assert sorted(each.name for each in FOLDER.iterdir()) == list(NAMES)
+    assert (FOLDER / name).stat().st_mode & stat.S_IXUSR
+    assert "--timeout=2" in (FOLDER / name).read_text()
+    checker = shutil.which("shellcheck")
+    if checker is None:
+        pytest.skip("no shellcheck here: apt-get install shellcheck")
+    subprocess.run([checker, FOLDER / name], check=True, timeout=30)
