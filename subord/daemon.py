@@ -80,6 +80,7 @@ from subord.runtime.systemd import Systemd
 from subord.sealing.incarnation import next_life
 from subord.sealing.keys import Keyring, KeyringError
 from subord.sealing.sealer import Sealer
+from subord.services.blob_paths import blob_changes
 from subord.services.driving import carriage_of
 from subord.services.serving import changes_of, service_app, signed_handlers
 
@@ -291,7 +292,8 @@ class Daemon:
         """Serve the API on the control socket and on the web address."""
         services = service_app(self)
         control, orders = {**control_app(self), **services}, signed_handlers(self)
-        serve_control = partial(server.serve, changes=changes_of(self), orders=orders, awaited=services)
+        awaited = {*services, *blob_changes(self)}
+        serve_control = partial(server.serve, changes=changes_of(self), orders=orders, awaited=awaited)
         nursery.start_soon(serve_control, control, self._control_listener)
         if self._web_listener is not None:
             is_our_host = host_check(self, self.config.node.web_names)

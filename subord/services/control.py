@@ -19,10 +19,15 @@ HEAD_BYTES_MAX: Final = 8_192
 READ_BYTES: Final = 65_536
 _END: Final = b"\r\n\r\n"
 _OK: Final = 200
+_BUSY: Final = 503
 
 
 class ControlError(Exception):
     """Why there is no answer, in one clause."""
+
+
+class UnansweredError(ControlError):
+    """The daemon is busy, breaks off or does not run; the same request may be answered later."""
 
 
 class Answer(NamedTuple):
@@ -43,24 +48,26 @@ class Answer(NamedTuple):
 
 
 def post(path: str, target: str, seconds: float, bytes_max: int) -> Answer:
-    """Raises ControlError: there is no answer in time, it is malformed, or it says why there is none."""
+    """Raises UnansweredError: there is none in time, or it is malformed; ControlError: it says why there is none."""
     try:
         with socket.socket(socket.AF_UNIX) as connection:
             status, answer = _exchanged(connection, path, target, time.monotonic() + seconds, bytes_max)
     except TimeoutError:
-        raise ControlError(f"the daemon at {path} does not answer within {seconds:g} s") from None
+        raise UnansweredError(f"the daemon at {path} does not answer within {seconds:g} s") from None
     except OSError as error:
-        raise ControlError(f"the daemon at {path} does not answer: {error.strerror}") from None
+        raise UnansweredError(f"the daemon at {path} does not answer: {error.strerror}") from None
+    except EOFError:
+        raise UnansweredError(f"the daemon at {path} breaks off its answer") from None
     except ValueError:
-        raise ControlError("the answer of the daemon is malformed") from None
+        raise UnansweredError("the answer of the daemon is malformed") from None
     if status != _OK:
         said = str(answer.document().get("error", status)) if answer.is_json else str(status)
-        raise ControlError(said)
+        raise (UnansweredError if status == _BUSY else ControlError)(said)
     return answer
 
 
 def _exchanged(connection: socket.socket, path: str, target: str, until: float, bytes_max: int) -> tuple[int, Answer]:
-    """Status and answer. Raises OSError, TimeoutError, ValueError."""
+    """Status and answer. Raises OSError, TimeoutError, ValueError; EOFError: it ends early."""
     _limit(connection, until)
     connection.connect(path)
     connection.sendall(f"POST {target} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n".encode("ascii"))
@@ -80,7 +87,7 @@ def _exchanged(connection: socket.socket, path: str, target: str, until: float, 
             _limit(connection, until)
             count = connection.recv_into(view[at:])
             if not count:
-                raise ValueError("the answer ends early")
+                raise EOFError
             at += count
     return status, Answer(headers.get(b"content-type") == b"application/json", whole)
 
@@ -89,7 +96,7 @@ def _received(connection: socket.socket, until: float) -> bytes:
     _limit(connection, until)
     found = connection.recv(READ_BYTES)
     if not found:
-        raise ValueError("the answer ends early")
+        raise EOFError
     return found
 
 

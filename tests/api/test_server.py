@@ -200,6 +200,19 @@ async def test_a_slow_client_is_disconnected(autojump_clock: MockClock) -> None:
         assert trio.current_time() - started == pytest.approx(REQUEST_S_MAX, rel=0.1)
 
 
+async def test_what_the_daemon_loads_first_takes_no_time_of_the_client(
+    monkeypatch: pytest.MonkeyPatch, autojump_clock: MockClock
+) -> None:
+    async def load(_: str) -> bool:
+        await trio.sleep(2 * REQUEST_S_MAX)
+        return True
+
+    monkeypatch.setattr("subord.runtime.late.load", load)
+    autojump_clock.autojump_threshold = 0.05
+    async with serving() as port:
+        assert (await exchange(port, get("/echo"))).startswith(b"HTTP/1.1 200")
+
+
 async def large(_: Query) -> Response:
     """More than the kernel keeps of one connection."""
     await trio.lowlevel.checkpoint()

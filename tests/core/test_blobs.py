@@ -162,6 +162,28 @@ def test_a_silent_leader_is_passed_by() -> None:
     assert net.now <= 60.0
 
 
+def test_a_slow_leader_sends_each_chunk_once_and_is_not_passed_by() -> None:
+    """It is asked again before the chunk is here; the source is its leader, and must not send for both."""
+    net = BlobNet({1: 0, 2: 1, 8: 2})
+    net.delay_s = {2: bounds.SILENCE_S + 3.0}
+    name = net.put(1, CONTENT)
+    net.fetch(name, 1, 8)
+    net.run()
+    assert net.has(8, name, CONTENT)
+    size = sum(map(len, blob_of(CONTENT).values()))
+    assert (net.sent[1], net.sent[2]) == (size, size)
+
+
+def test_a_chunk_that_was_lost_on_the_way_comes_again() -> None:
+    """A lane that is full drops a frame: asked for the second time, the leader sends the chunk once more."""
+    net = BlobNet({1: 0, 8: 1})
+    net.lost = 1
+    name = net.put(1, CONTENT)
+    net.fetch(name, 1, 8)
+    net.run(3 * bounds.SILENCE_S)
+    assert net.has(8, name, CONTENT)
+
+
 def test_a_call_to_a_node_that_becomes_the_leader_ends_all_the_same() -> None:
     net = BlobNet({1: 0, 2: 1, 3: 2})
     net.silent = {2}

@@ -56,6 +56,10 @@ class BlobNet:
         """Checks by node and chunk."""
         self.liars: set[int] = set()
         self.silent: set[int] = set()
+        self.delay_s: dict[int, float] = {}
+        """Of the frames that a node sends."""
+        self.lost = 0
+        """Pieces that a full lane drops, from now on."""
         self._ends: dict[tuple[int, Any], tuple[int, Any]] = {}
         self._lanes: Counter[tuple[int, Any]] = Counter()
         self._heap: list[tuple[float, int, int, int, Any]] = []
@@ -112,9 +116,9 @@ class BlobNet:
 
     # -- events -------------------------------------------------------------------------------------------
 
-    def _plan(self, position: int, event: Any) -> None:
+    def _plan(self, position: int, event: Any, delay_s: float = STEP_S) -> None:
         life = self.stage.lives[position]
-        heapq.heappush(self._heap, (self.now + STEP_S, next(self._tie), position, life, event))
+        heapq.heappush(self._heap, (self.now + delay_s, next(self._tie), position, life, event))
 
     def give(self, position: int, event: Any) -> None:
         engine = self.engines.get(position)
@@ -166,11 +170,15 @@ class BlobNet:
         frame = open_envelope(data)
         body = bodies.decode(frame.body)
         if isinstance(body, Piece):
+            if self.lost:
+                self.lost -= 1
+                self._lanes[position, link] -= len(data)
+                return
             self.sent[position] += len(body.data)
             if position in self.liars and body.data:
                 lie = msgspec.structs.replace(body, data=bytes([body.data[0] ^ 1]) + body.data[1:])
                 data = encode(frame.sender, frame.receiver, lie)
-        self._plan(other[0], (Arrived(other[1], data), (position, link)))
+        self._plan(other[0], (Arrived(other[1], data), (position, link)), self.delay_s.get(position, STEP_S))
 
     def run(self, until_s: float = inf) -> None:
         """Until nothing happens any more, or for some time."""

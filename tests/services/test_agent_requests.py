@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from loops import over
 
-from subord.services.control import HEAD_BYTES_MAX, ControlError, post
+from subord.services.control import HEAD_BYTES_MAX, ControlError, UnansweredError, post
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/octet-stream\r\nContent-Length: %d\r\n\r\n"
 BYTES_MAX = 1 << 20
@@ -52,11 +52,11 @@ def test_an_answer_may_come_in_many_pieces(tmp_path: Path) -> None:
 @over(
     ("data", "said"),
     [
-        (b"", "malformed"),
+        (b"", "breaks off"),
         (b"SSH-2.0\r\n\r\n", "malformed"),
         (b"HTTP/1.1 200 OK\r\n\r\n", "malformed"),
         (b"HTTP/1.1 200 OK\r\ncontent-length: x\r\n\r\n", "malformed"),
-        (HEAD % 5 + b"four", "malformed"),
+        (HEAD % 5 + b"four", "breaks off"),
         (HEAD % 3 + b"four", "malformed"),
         (HEAD % (BYTES_MAX + 1), "malformed"),
         (b"HTTP/1.1 200 OK\r\n" + b"a: b\r\n" * (HEAD_BYTES_MAX // 6), "malformed"),
@@ -75,6 +75,24 @@ def test_what_is_no_answer(data: bytes, said: str, tmp_path_factory: pytest.Temp
         pytest.raises(ControlError, match=said),
     ):
         post(path, "/v1/x", 5.0, BYTES_MAX)
+
+
+@over(
+    ("data", "is_for_now"),
+    [
+        (HEAD % 5 + b"four", True),
+        (b"HTTP/1.1 503 No\r\nContent-Length: 0\r\n\r\n", True),
+        (b"HTTP/1.1 404 No\r\nContent-Length: 0\r\n\r\n", False),
+    ],
+)
+def test_what_may_be_answered_later(data: bytes, is_for_now: bool, tmp_path_factory: pytest.TempPathFactory) -> None:
+    top = tmp_path_factory.mktemp("node")
+    with (
+        answering(top / "socket", lambda connection: connection.sendall(data)) as path,
+        pytest.raises(ControlError) as raised,
+    ):
+        post(path, "/v1/x", 5.0, BYTES_MAX)
+    assert isinstance(raised.value, UnansweredError) == is_for_now
 
 
 def test_a_daemon_that_does_not_answer_in_time(tmp_path: Path) -> None:

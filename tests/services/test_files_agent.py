@@ -19,6 +19,7 @@ from subord.core.carriage.blobs.manifests import Manifest as Chunks
 from subord.core.carriage.blobs.manifests import name_of
 from subord.runtime.blobs.store import BlobError
 from subord.services.acting import Context, recover_all
+from subord.services.control import UnansweredError
 from subord.services.files import content, delivery, outcome
 from subord.services.files.agent import act
 from subord.services.files.manifest import FILE, Entry, Manifest, digest_of, opening
@@ -135,6 +136,31 @@ def test_it_waits_for_content_that_is_on_its_way(tmp_path: Path, monkeypatch: py
     blobs = Blobs(tmp_path)
     blobs.waits = 2
     assert (pushed(tmp_path, blobs)).how == "changed"
+
+
+def breaking_off(times: int) -> Any:
+    """A daemon that breaks off so many answers."""
+    left, post = [times], content.post
+
+    def ask(*arguments: Any) -> Any:
+        if left[0]:
+            left[0] -= 1
+            raise UnansweredError("the daemon breaks off its answer")
+        return post(*arguments)
+
+    return ask
+
+
+def test_a_daemon_that_breaks_off_is_asked_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(content, "ATTEMPT_S", 0.0)
+    monkeypatch.setattr(content, "post", breaking_off(content.ATTEMPTS_MAX - 1))
+    assert pushed(tmp_path, Blobs(tmp_path)).how == "changed"
+
+
+def test_a_daemon_that_always_breaks_off_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(content, "ATTEMPT_S", 0.0)
+    monkeypatch.setattr(content, "post", breaking_off(content.ATTEMPTS_MAX))
+    assert pushed(tmp_path, Blobs(tmp_path)) == Pushed("no content", detail="the daemon breaks off its answer")
 
 
 @over(

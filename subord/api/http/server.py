@@ -34,8 +34,10 @@ BODY_BYTES_MAX = 65_536
 """Of a POST for `orders`."""
 BLOB_PATHS = "/v1/blobs"
 """How paths begin that take a chunk of a blob, or the list of its chunks."""
+LOAD_S_MAX = 30.0
+"""To load h11 for the first connections. On a busy machine that takes seconds, and is not the fault of the client."""
 REQUEST_S_MAX = 5.0
-"""From the accepted connection to the complete request."""
+"""From then on to the complete request, and to a slot for it."""
 ANSWER_S_MAX = 10.0
 """To make the answer and hand it to the kernel: the connection of a reader that stops reading is closed. To hand it
 over only, where a handler is awaited (`serve`)."""
@@ -121,7 +123,7 @@ class _Slots:
             longest = next(iter(self._waiting))
             del self._waiting[longest]
             longest.cancel()
-        with trio.move_on_after(REQUEST_S_MAX) as scope:
+        with trio.move_on_after(LOAD_S_MAX) as scope:
             self._waiting[scope] = None
             try:
                 yield scope
@@ -247,8 +249,10 @@ class _Exchange:
     async def run(self, handlers: _Handlers) -> None:
         asked: h11.Request | Response | None = None
         has_turn = False
-        with self._slots.waiting():
-            asked = await self._read(handlers) if await late.load("h11") else None
+        with self._slots.waiting() as limit:
+            if await late.load("h11"):
+                limit.deadline = trio.current_time() + REQUEST_S_MAX
+                asked = await self._read(handlers)
             if asked is not None:
                 await self._slots.turns.acquire()
                 has_turn = True

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from math import inf
 from typing import Final
@@ -19,13 +20,16 @@ from typing import Final
 from subord.core.carriage.blobs.bounds import CHUNK_BYTES_MAX
 from subord.core.carriage.blobs.manifests import ManifestError, Name, decode, name_of
 from subord.runtime.blobs.parts import PART_CHUNKS_MAX, split
-from subord.services.control import Answer, ControlError, post
+from subord.services.control import Answer, ControlError, UnansweredError, post
 from subord.services.files.outcome import CACHE_FULL, NO_CONTENT, FilesError
 from subord.services.files.staging import Pause
 
 ASK_S_MAX: Final = 15.0
 KEEP_S: Final = 60.0
 """For how long the daemon keeps the blob after each question."""
+ATTEMPTS_MAX: Final = 6
+ATTEMPT_S: Final = 1.0
+"""Between two attempts: a daemon that is busy or restarts answers later."""
 ANSWER_BYTES_MAX: Final = (PART_CHUNKS_MAX + 2) * CHUNK_BYTES_MAX
 
 
@@ -45,7 +49,7 @@ class Content:
         asks = 0
         while asks < asks_max:
             pause()
-            self._begin = self._part(0)
+            self._begin = self._part(0, pause)
             if self._begin:
                 return True
             asks += 1
@@ -55,27 +59,27 @@ class Content:
         """In order, after `fetch`. Raises FilesError."""
         [manifest, *part], self._begin = self._begin, []
         try:
-            names = decode(self._checked(self._blob, manifest)).chunks
+            names = decode(self._checked(self._blob, manifest, pause)).chunks
         except ManifestError as error:
             raise FilesError(NO_CONTENT, str(error)) from None
         at = 0
         while at < len(names):
-            part = part or self._part(at)
+            part = part or self._part(at, pause)
             if not part:
                 raise FilesError(NO_CONTENT, "the daemon has it no more")
             for name, chunk in zip(names[at:], part, strict=False):
                 pause()
-                yield self._checked(name, chunk)
+                yield self._checked(name, chunk, pause)
             at, part = at + len(part), []
 
     def release(self) -> None:
         """It is needed no more. A daemon that does not answer releases it by itself."""
-        with suppress(FilesError):
+        with suppress(ControlError):
             self._post("release")
 
-    def _part(self, first: int) -> list[bytes]:
+    def _part(self, first: int, pause: Pause) -> list[bytes]:
         """The chunks from a number on, after the list if it is 0; empty: it is not here yet. Raises FilesError."""
-        answer = self._post("take", f"&first={first}")
+        answer = _answered(lambda: self._post("take", f"&first={first}"), pause)
         if not answer.is_json:
             try:
                 return split(answer.body)
@@ -86,26 +90,37 @@ class Content:
             raise FilesError(CACHE_FULL if _is_full(reason) else NO_CONTENT, reason)
         return []
 
-    def _checked(self, name: Name, data: bytes) -> bytes:
+    def _checked(self, name: Name, data: bytes, pause: Pause) -> bytes:
         """The chunk. One that is damaged on the disk of the daemon is asked for once more, and forgotten there: the
         next push gets it from another node. Raises FilesError."""
         if name_of(data) == name:
             return data
-        data = bytes(_asked(self._socket, f"/v1/blobs/read?name={name.hex()}").body)
+        data = bytes(_answered(lambda: _asked(self._socket, f"/v1/blobs/read?name={name.hex()}"), pause).body)
         if name_of(data) != name:
             raise FilesError(NO_CONTENT, "the daemon gives other bytes than the name says")
         return data
 
     def _post(self, word: str, more: str = "") -> Answer:
+        """Raises ControlError."""
         return _asked(self._socket, f"/v1/blobs/{word}?{self._query}{more}")
 
 
 def _asked(socket: str, target: str) -> Answer:
-    """Raises FilesError."""
-    try:
-        return post(socket, target, ASK_S_MAX, ANSWER_BYTES_MAX)
-    except ControlError as error:
-        raise FilesError(NO_CONTENT, str(error)) from None
+    """Raises ControlError."""
+    return post(socket, target, ASK_S_MAX, ANSWER_BYTES_MAX)
+
+
+def _answered(ask: Callable[[], Answer], pause: Pause) -> Answer:
+    """The answer of one of several attempts. Raises FilesError, and what `pause` raises."""
+    for left in reversed(range(ATTEMPTS_MAX)):
+        try:
+            return ask()
+        except ControlError as error:
+            if not left or not isinstance(error, UnansweredError):
+                raise FilesError(NO_CONTENT, str(error)) from None
+        pause()
+        time.sleep(ATTEMPT_S)
+    raise AssertionError("there is an attempt")
 
 
 def _is_full(reason: str) -> bool:

@@ -8,7 +8,7 @@ node, the cache keeps its bound, and no chunk of a blob in use gives way.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from itertools import count
 from math import inf
 
@@ -68,6 +68,8 @@ class Blobs:
         self._wants: dict[Name, Wanted] = {}
         self._reading: dict[Name, dict[LinkState, int]] = {}
         """Chunks that are read from the disk, and for which links, from which offset."""
+        self._given: dict[LinkState, deque[Name]] = {}
+        """Chunks that were sent last on each link; frames of a link come in order, so the peer gets them."""
         self._used: dict[Name, _Used] = {}
         self._calls: dict[Position, LinkState] = {}
         self._lost: Position | None = None  # whose edge has ended; a leader whose edge is still to open is called
@@ -113,6 +115,7 @@ class Blobs:
         if self._calls.get(link.peer) is link:
             del self._calls[link.peer]
             self._idle_since.pop(link.peer, None)
+        self._given.pop(link, None)
         for reading in self._reading.values():
             reading.pop(link, None)
         for each in list(self._wants.values()):
@@ -160,7 +163,10 @@ class Blobs:
 
     def _wanted(self, link: LinkState, want: Want, now: float) -> None:
         name, wanted = want.name, self._wants.get(want.name)
-        if want.source == self._tree.position and name not in self.cache:
+        is_given = self._take_given(link, name)
+        if want.again and is_given:
+            self._links.send(link, Waits(name))
+        elif want.source == self._tree.position and name not in self.cache:
             self._links.send(link, Lacks(name))  # to ask above would be a circle: those above ask the source
         elif wanted is not None and wanted.is_hopeless:
             self._links.send(link, Lacks(name))  # all were asked in vain
@@ -179,6 +185,14 @@ class Blobs:
             if name in self._wants:
                 self._links.send(link, Waits(name))
                 self._ask_next(now)
+
+    def _take_given(self, link: LinkState, name: Name) -> bool:
+        """Whether the chunk was sent on the link lately; once: a frame of it may have been dropped."""
+        given = self._given.get(link, ())
+        if name not in given:
+            return False
+        self._given[link].remove(name)
+        return True
 
     def _sent_to(self, link: LinkState) -> int:
         """Chunks that a node has asked for and not got."""
@@ -212,6 +226,7 @@ class Blobs:
 
     def _give(self, name: Name, chunk: bytes, links: dict[LinkState, int]) -> None:
         for link, offset in links.items():
+            self._given.setdefault(link, deque(maxlen=bounds.WINDOW)).append(name)
             for each in pieces(name, chunk, offset):
                 self._links.send(link, each)
 
@@ -285,8 +300,8 @@ class Blobs:
         elif wanted.is_doubted:
             self._ask_another(wanted, now, has_failed=True)
         else:
-            wanted.is_doubted, wanted.look_at = True, now + bounds.SILENCE_S
-            self._links.send(wanted.asked, Want(wanted.name, wanted.source, len(wanted.got)))
+            wanted.is_doubted, wanted.look_at = True, now + bounds.DOUBT_S
+            self._links.send(wanted.asked, Want(wanted.name, wanted.source, len(wanted.got), again=True))
 
     def _ask_another(self, wanted: Wanted, now: float, *, has_failed: bool = False) -> None:
         self._end_asking(wanted, now)

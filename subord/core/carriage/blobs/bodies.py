@@ -16,11 +16,13 @@ _Offset = Annotated[int, msgspec.Meta(ge=0, le=bounds.CHUNK_BYTES_MAX)]
 
 
 class Want(msgspec.Struct, frozen=True, array_like=True, tag=48):
-    """Asks for a chunk from `offset` on. `source`: a node that has all of the blob."""
+    """Asks for a chunk from `offset` on. `source`: a node that has all of the blob. `again`: it was asked on this
+    link, and nothing came for some time."""
 
     name: _Name
     source: Annotated[int, msgspec.Meta(ge=1, le=POSITION_MAX)]
     offset: _Offset = 0
+    again: bool = False
 
 
 class Piece(msgspec.Struct, frozen=True, array_like=True, tag=49):

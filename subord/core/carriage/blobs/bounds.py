@@ -22,8 +22,10 @@ ASKED_MAX: Final = 64
 """Nodes that are counted for wrong chunks, one by one."""
 
 SILENCE_S: Final = 5.0
-"""Without a piece for so long a node is asked whether it is at it; without an answer for so long again, another node
-is asked."""
+"""Without a piece for so long a node is asked whether it is at it."""
+DOUBT_S: Final = 10.0
+"""Without an answer for so long after that, another node is asked. A dead node loses its edge earlier. This is for a
+slow one, and to ask another makes the nodes above slower, too."""
 LINGER_S: Final = 5.0
 """A stream of its own to another node closes so long after its last chunk."""
 RETRY_S: Final = 1.0
