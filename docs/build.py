@@ -66,6 +66,7 @@ PAGES = (
     "docs/exec.md",
     "docs/files.md",
     "docs/accounting.md",
+    "docs/metrics.md",
     "docs/json.md",
     "docs/page.md",
     "docs/first-cluster.md",

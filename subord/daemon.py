@@ -31,7 +31,7 @@ from subord.api.http.sockets import BindError, bind_tcp, bind_unix, unlink
 from subord.api.models import nodes
 from subord.api.node_api import AskFailure, Question
 from subord.config import load
-from subord.config.schema import Config, MetricsConfig
+from subord.config.schema import Config
 from subord.config.source import ConfigError
 from subord.core import snapshots
 from subord.core.events import (
@@ -80,9 +80,8 @@ from subord.runtime.systemd import Systemd
 from subord.sealing.incarnation import next_life
 from subord.sealing.keys import Keyring, KeyringError
 from subord.sealing.sealer import Sealer
-from subord.services.blob_paths import blob_changes
 from subord.services.driving import carriage_of
-from subord.services.serving import changes_of, service_app, signed_handlers
+from subord.services.serving import awaited_paths, changes_of, service_app, signed_handlers
 
 logger = logging.getLogger("subord")
 
@@ -136,6 +135,7 @@ class Daemon:
     def __init__(self, config: Config, resources: ExitStack, log: Log, handover: Handover | None = None) -> None:
         """Open everything that can fail. Raises StartError; `resources` closes what was opened."""
         self.config = config
+        self.metrics = config.metrics
         self.log = log
         self.next_config: Config | None = None
         """The configuration to start again with after the goodbyes; None: the process ends."""
@@ -290,9 +290,8 @@ class Daemon:
 
     def _serve(self, nursery: trio.Nursery) -> None:
         """Serve the API on the control socket and on the web address."""
-        services = service_app(self)
-        control, orders = {**control_app(self), **services}, signed_handlers(self)
-        awaited = {*services, *blob_changes(self)}
+        control, orders = {**control_app(self), **service_app(self)}, signed_handlers(self)
+        awaited = awaited_paths(self)
         serve_control = partial(server.serve, changes=changes_of(self), orders=orders, awaited=awaited)
         nursery.start_soon(serve_control, control, self._control_listener)
         if self._web_listener is not None:
@@ -306,10 +305,6 @@ class Daemon:
         shown = {"problems": len(self.counters.problems), "names": len(self.resolved_names), **self.orders.sizes()}
         membership = {**self.tracker.membership.sizes(), "identities": len(self.peers)}
         return {**self._driver.sizes(), **membership, **secured, **shown}
-
-    @property
-    def metrics(self) -> MetricsConfig:
-        return self.config.metrics
 
     @property
     def names(self) -> Mapping[str, str]:

@@ -22,6 +22,7 @@ from subord.api.handlers.metrics import node_registry, page
 from subord.api.handlers.targets import MEMBERS_HEAD
 from subord.api.handlers.web import web_app
 from subord.api.http.server import Response
+from subord.services.serving import service_app
 from tests.api.fake_node_api import World
 from tests.test_docs import anchors, build
 
@@ -183,7 +184,8 @@ def test_every_alert_is_tested_firing_and_silent() -> None:
 
 
 async def test_every_alert_has_a_command_and_leads_to_its_heading() -> None:
-    response = await web_app(World().node(1), control_app(World().node(1)))["/runbook"]({})
+    node = World().node(1)
+    response = await web_app(node, {**control_app(node), **service_app(node)})["/runbook"]({})
     assert isinstance(response, Response)
     runbook = response.body.decode()
     headings = anchors((REPOSITORY / "docs" / "prometheus.md").read_text(encoding="utf-8"))

@@ -5,7 +5,8 @@ Inputs are a document and the time; output is a word of core/carriage/verdicts.p
 
 from __future__ import annotations
 
-from subord.core.carriage.documents import FILES, REVOKED, RING, Document, is_current, is_within_bounds
+from subord.core.carriage import plan
+from subord.core.carriage.documents import FILES, PLAN, REVOKED, RING, Document, is_current, is_within_bounds
 from subord.core.carriage.orders import Order, namespace_for
 from subord.core.carriage.published import read
 from subord.core.identity.revocations import entries_of
@@ -37,4 +38,6 @@ def is_readable(order: Order) -> bool:
         return ring_of(order) is not None
     if order.name == REVOKED:
         return entries_of(order) is not None
+    if order.name == PLAN:
+        return plan.read(order) is not None
     return is_within_bounds(order)

@@ -9,6 +9,7 @@ wrong request gives no order.
 from __future__ import annotations
 
 import importlib
+from collections.abc import Collection
 from functools import partial
 from typing import Annotated, Any, TypeVar
 
@@ -127,6 +128,11 @@ def signed_handlers(node: NodeApi) -> Orders:
 def changes_of(node: NodeApi) -> App:
     """The paths that change something, for root and the daemon's own user."""
     return {**control_changes(node), **blob_changes(node)}
+
+
+def awaited_paths(node: NodeApi) -> Collection[str]:
+    """Paths whose answers come from other nodes, and may take their time."""
+    return {*service_app(node), *blob_changes(node)}
 
 
 async def _read(node: NodeApi, name: str, query: Query) -> Response:

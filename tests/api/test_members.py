@@ -31,6 +31,7 @@ from subord.core.settings import Settings
 from subord.core.view import Liveness, Place
 from subord.runtime.security.tls import Shown
 from subord.sealing.openssh import fingerprint
+from subord.services.serving import service_app
 from tests.api.fake_node_api import FakeNode, World
 from tests.api.ordering import order
 
@@ -610,7 +611,8 @@ async def test_an_unknown_parameter_is_refused() -> None:
 
 def test_the_web_address_serves_less_than_the_control_socket() -> None:
     node = World().node(1)
-    web, control = web_app(node, control_app(node)), control_app(node)
+    control = {**control_app(node), **service_app(node)}
+    web = web_app(node, control)
     assert set(PUBLIC) <= set(control)
     assert set(web) - set(control) >= {"/metrics"}
     assert not {"/v1/keys", "/v1/counters"} & set(web)

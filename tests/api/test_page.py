@@ -12,6 +12,7 @@ from subord.api.handlers.control import control_app
 from subord.api.handlers.web import PUBLIC, web_app
 from subord.api.http.page import FILES, FRONT, RUNBOOK, TYPES, page_app
 from subord.api.http.server import Response
+from subord.services.serving import service_app
 from tests.api.fake_node_api import World
 
 FOLDER = Path(subord.__file__).with_name("page")
@@ -44,7 +45,7 @@ def test_the_folder_holds_nothing_else() -> None:
 
 def test_the_page_stands_at_the_web_address_and_only_there() -> None:
     node = World().node(1)
-    control = control_app(node)
+    control = {**control_app(node), **service_app(node)}
     served = web_app(node, control)
     assert {"/", "/page.js", "/metrics", *PUBLIC} <= set(served)
     assert set(page_app()).isdisjoint(control)

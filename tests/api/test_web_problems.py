@@ -38,7 +38,7 @@ async def test_no_key_is_named(tmp_path: Path) -> None:
 async def test_many_readers_cause_one_question(autojump_clock: MockClock) -> None:
     world = World()
     node = world.node(1)
-    handler = web_app(node, control_app(node))["/v1/errors"]
+    handler = web_app(node, {**control_app(node), **service_app(node)})["/v1/errors"]
     async with trio.open_nursery() as nursery:
         for _ in range(20):
             nursery.start_soon(problems_of, handler)

@@ -16,6 +16,7 @@ from subord.api.http.sockets import bind_tcp
 from subord.core.address.network import Network
 from subord.core.address.numbering import numbering
 from subord.core.settings import Settings
+from subord.services.serving import service_app
 from tests.api.fake_node_api import FakeNode, World
 
 FANOUT = 8
@@ -34,7 +35,8 @@ class Served:
     def __init__(self, node: FakeNode, handlers: Mapping[str, Handler], prefix: str) -> None:
         node.world.is_timed = True
         node.world.known.setdefault(node.position, node)
-        app = {**web_app(node, control_app(node)), **handlers}
+        control = {**control_app(node), **service_app(node)}
+        app = {**web_app(node, control), **handlers}
         self.handlers = {prefix + path: handler for path, handler in app.items()}
         self._sock = bind_tcp("127.0.0.1", 0)
         self._port = self._sock.getsockname()[1]

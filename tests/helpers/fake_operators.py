@@ -28,7 +28,7 @@ class FakeVerifier:
     """
 
     def __init__(self, powers: dict[str, str] | None = None) -> None:
-        every = "subord.members subord.keys subord.identity subord.files"
+        every = "subord.members subord.keys subord.identity subord.files subord.metrics"
         self.powers = {"ann": every, "bob": every, "mia": "subord.members"} if powers is None else powers
         self.asked = 0
         self.sources: set[str] = set()

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from fake_operators import CLUSTER, FakeVerifier, signed
 
+from subord.core.carriage import plan
 from subord.core.carriage.documents import EXPIRY_MS_MAX, NEVER_MS, REVOKED, STRICT, Document, Documents
 from subord.core.carriage.orders import Order
 from subord.core.carriage.verdicts import SENTENCES
@@ -46,6 +47,7 @@ class Post:
         FORGET,
         RING_ORDER,
         Order(STRICT, 1, NOW_MS, NEVER_MS, b"\xc3"),
+        plan.order_of(1, NOW_MS, ["node_load1", "app_*"]),
         Order("test/keys", 1, NOW_MS, NOW_MS + 1, b""),
         FORGET._replace(at_ms=NOW_MS + LEAP_MS_MAX),
     ],
@@ -78,6 +80,7 @@ async def test_a_signed_order_counts(order: Order) -> None:
         (signed(FORGET._replace(name="shares/a")), "unknown_kind", False),
         (signed(Order("test/exec", 1, NOW_MS, NOW_MS + 1, b"")), "unknown_kind", False),
         (signed(FORGET._replace(body=b"\xc1")), "malformed", False),
+        (signed(plan.order_of(1, NOW_MS, [])), "malformed", False),
         (signed(RING_ORDER._replace(version=5)), "malformed", False),
         (signed(RING_ORDER._replace(body=b"primary x\n")), "malformed", False),
         (signed(Order(REVOKED, 1, NOW_MS, NEVER_MS, b"x")), "malformed", False),

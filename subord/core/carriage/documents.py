@@ -30,9 +30,10 @@ NEVER_MS: Final = (1 << 53) - 1
 RING: Final = "ring/current"
 REVOKED: Final = "revoked/list"
 STRICT: Final = "strict/on"
+PLAN: Final = "metrics/plan"
 FILES: Final = "files"
 """Kind of the documents that never expire, one for each set of files (published.py)."""
-LASTING: Final = frozenset((RING, REVOKED, STRICT))
+LASTING: Final = frozenset((RING, REVOKED, STRICT, PLAN))
 """Names of documents that never expire and always have room. Each is the only one of its kind."""
 _LASTING_KINDS: Final = frozenset(name.partition("/")[0] for name in LASTING)
 

@@ -18,6 +18,7 @@ NAMESPACES: Final = {
     "revoked": "subord.identity",
     "strict": "subord.identity",
     "files": "subord.files",
+    "metrics": "subord.metrics",
 }
 """By kind of document. The last word is the power that the operator needs (ssh-keygen(1), ALLOWED SIGNERS)."""
 TEST: Final = "test"

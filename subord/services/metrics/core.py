@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Final
 from weakref import WeakKeyDictionary
@@ -15,6 +15,8 @@ from subord.api.node_api import NodeApi
 from subord.api.query.kept import Kept
 from subord.api.query.orders import BUDGET_S
 from subord.config.schema import MetricsConfig
+from subord.core.carriage import plan
+from subord.core.carriage.documents import PLAN
 from subord.core.carriage.reports.records import Record
 from subord.core.settings import Settings
 from subord.core.view import Position
@@ -37,11 +39,18 @@ async def record(node: NodeApi) -> Record | None:
     if not node.metrics.publish:
         return None
     collector = _collectors.setdefault(node, Collector(_sources(node.metrics), USUAL))
+    collector.patterns = patterns_of(node)
     found = await collector.collect()
     for each in found.wrong:
         node.counters.dropped[f"metrics_{each.reason}"] += 1
         node.counters.problems.note("metrics", f"{each.source} {each.text}")
     return record_of(found.samples, node.snapshot().position)
+
+
+def patterns_of(node: NodeApi) -> Sequence[str]:
+    """Those that an operator has published, or the usual ones."""
+    document = node.tracker.membership.documents.by_name.get(PLAN)
+    return (document and plan.read(document.order)) or USUAL
 
 
 def _sources(config: MetricsConfig) -> Sources:

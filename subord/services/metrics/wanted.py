@@ -15,8 +15,6 @@ from subord.services.metrics.kernel import Samples
 
 CARRIED_MAX: Final = 40
 """Each takes five of the 256 fields of a report, and its quantiles most of the bytes."""
-PATTERNS_MAX: Final = 64
-PATTERN_CHARS_MAX: Final = 60
 USUAL: Final = (
     "node_load1",
     "node_cpus",

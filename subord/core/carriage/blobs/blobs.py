@@ -8,7 +8,7 @@ node, the cache keeps its bound, and no chunk of a blob in use gives way.
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import Counter
 from itertools import count
 from math import inf
 
@@ -17,6 +17,7 @@ import msgspec
 from subord.core.carriage.blobs import bodies, bounds, manifests
 from subord.core.carriage.blobs.bodies import Body, Lacks, Piece, Waits, Want, pieces
 from subord.core.carriage.blobs.cache import Cache
+from subord.core.carriage.blobs.given import Given
 from subord.core.carriage.blobs.interface import (
     Check,
     Checked,
@@ -29,7 +30,8 @@ from subord.core.carriage.blobs.interface import (
     Release,
     Wrong,
 )
-from subord.core.carriage.blobs.manifests import Manifest, ManifestError, Name
+from subord.core.carriage.blobs.manifests import ManifestError, Name
+from subord.core.carriage.blobs.used import Used
 from subord.core.carriage.blobs.wants import Wanted
 from subord.core.carriage.engine.interface import Opened, PartEvent, Role
 from subord.core.carriage.engine.links import Links, LinkState
@@ -40,18 +42,6 @@ NO_ROOM = "the cache of blobs has no room: raise its bound, or release other blo
 NO_MANIFEST = "the name is that of no blob"
 TOO_MANY = "too many blobs are fetched at once: try again later"
 BlobEvent = Held | Fetch | Release | Checked | ReadEnded
-
-
-class _Used:
-    """A blob that this node uses."""
-
-    def __init__(self, source: Position) -> None:
-        self.source = source
-        self.manifest: Manifest | None = None
-        self.pinned: tuple[Name, ...] = ()
-        self.missing: dict[Name, None] = {}
-        """Chunks that are not here yet, in order."""
-        self.is_over = False
 
 
 class Blobs:
@@ -68,9 +58,8 @@ class Blobs:
         self._wants: dict[Name, Wanted] = {}
         self._reading: dict[Name, dict[LinkState, int]] = {}
         """Chunks that are read from the disk, and for which links, from which offset."""
-        self._given: dict[LinkState, deque[Name]] = {}
-        """Chunks that were sent last on each link; frames of a link come in order, so the peer gets them."""
-        self._used: dict[Name, _Used] = {}
+        self._given = Given()
+        self._used: dict[Name, Used] = {}
         self._calls: dict[Position, LinkState] = {}
         self._lost: Position | None = None  # whose edge has ended; a leader whose edge is still to open is called
         self._idle_since: dict[Position, float] = {}
@@ -115,7 +104,7 @@ class Blobs:
         if self._calls.get(link.peer) is link:
             del self._calls[link.peer]
             self._idle_since.pop(link.peer, None)
-        self._given.pop(link, None)
+        self._given.close(link)
         for reading in self._reading.values():
             reading.pop(link, None)
         for each in list(self._wants.values()):
@@ -163,7 +152,7 @@ class Blobs:
 
     def _wanted(self, link: LinkState, want: Want, now: float) -> None:
         name, wanted = want.name, self._wants.get(want.name)
-        is_given = self._take_given(link, name)
+        is_given = self._given.take(link, name)
         if want.again and is_given:
             self._links.send(link, Waits(name))
         elif want.source == self._tree.position and name not in self.cache:
@@ -185,14 +174,6 @@ class Blobs:
             if name in self._wants:
                 self._links.send(link, Waits(name))
                 self._ask_next(now)
-
-    def _take_given(self, link: LinkState, name: Name) -> bool:
-        """Whether the chunk was sent on the link lately; once: a frame of it may have been dropped."""
-        given = self._given.get(link, ())
-        if name not in given:
-            return False
-        self._given[link].remove(name)
-        return True
 
     def _sent_to(self, link: LinkState) -> int:
         """Chunks that a node has asked for and not got."""
@@ -226,7 +207,7 @@ class Blobs:
 
     def _give(self, name: Name, chunk: bytes, links: dict[LinkState, int]) -> None:
         for link, offset in links.items():
-            self._given.setdefault(link, deque(maxlen=bounds.WINDOW)).append(name)
+            self._given.add(link, name)
             for each in pieces(name, chunk, offset):
                 self._links.send(link, each)
 
@@ -385,7 +366,7 @@ class Blobs:
         if held.blob in self._used or not has_room:
             self.cache.unpin(names)
         else:
-            used = self._used[held.blob] = _Used(self._tree.position)
+            used = self._used[held.blob] = Used(self._tree.position)
             used.is_over, used.pinned = True, names
         self._links.actions.append(Fetched(held.blob, "" if has_room else NO_ROOM))
 
@@ -397,12 +378,12 @@ class Blobs:
         if len(self._used) >= bounds.FETCHES_MAX:
             self._links.actions.append(Fetched(fetch.blob, TOO_MANY))
             return
-        used = self._used[fetch.blob] = _Used(fetch.source)
+        used = self._used[fetch.blob] = Used(fetch.source)
         used.pinned, used.missing = (fetch.blob,), {fetch.blob: None}
         self.cache.pin(used.pinned)
         self._fill(used, now)
 
-    def _fill(self, used: _Used, now: float) -> None:
+    def _fill(self, used: Used, now: float) -> None:
         """Want the next chunks of a blob."""
         for name in list(used.missing)[: bounds.WINDOW]:
             if name in self.cache:
@@ -431,7 +412,7 @@ class Blobs:
                 used.is_over = True
                 self._links.actions.append(Fetched(blob))
 
-    def _open_manifest(self, blob: Name, used: _Used, chunk: bytes, now: float) -> bool:
+    def _open_manifest(self, blob: Name, used: Used, chunk: bytes, now: float) -> bool:
         """The manifest is here: the chunks are known. False: it is over."""
         try:
             used.manifest = manifests.decode(chunk)
