@@ -14,7 +14,18 @@ from typing import Any, Literal
 import msgspec
 
 from subord import SCHEMA_VERSION
-from subord.api.models import blobs, coverage, document, fields, members, operators, orders, orders_under_way, sets
+from subord.api.models import (
+    blobs,
+    coverage,
+    document,
+    fields,
+    members,
+    metrics,
+    operators,
+    orders,
+    orders_under_way,
+    sets,
+)
 from subord.cli import position, speedup
 from subord.config.load import dotted, load
 from subord.services import live
@@ -140,6 +151,12 @@ class Pinged(coverage.PingDocument, frozen=True, kw_only=True):
     missing: tuple[Missing, ...]
 
 
+class Metrics(metrics.MetricsDocument, frozen=True, kw_only=True):
+    """The answer to `subord metrics`."""
+
+    missing: tuple[Missing, ...]
+
+
 class Executed(exec_core.ExecDocument, frozen=True, kw_only=True):
     """The last line of `subord exec --json`. `not_begun`: nodes of the waves after one that failed."""
 
@@ -244,6 +261,7 @@ COMMANDS: dict[str, tuple[Any, str]] = {
     "files history": (showing_sets.HistoryDocument, ""),
     "files rollback": (Published, ""),
     "files gc": (Collected, ""),
+    "metrics": (Metrics, ""),
     "account report": (reporting.ReportDocument, ""),
     "account status": (AccountStatus, ""),
     "errors": (fields.ErrorsDocument, "/v1/errors"),
@@ -278,6 +296,7 @@ OTHERS: dict[str, tuple[Any, str]] = {
     "job-done": (fields.JobsDocument, "/v1/job-done"),
     "records": (fields.RecordsDocument, "/v1/records"),
     "operators": (operators.OperatorsDocument, "/v1/operators"),
+    "metrics-asked": (metrics.MetricsDocument, "/v1/metrics"),
     "account-asked": (account_core.AccountDocument, "/v1/account"),
     "ping-asked": (coverage.PingDocument, "/v1/ping"),
     "exec-node": (showing.NodeLine, "subord exec --json: each node"),

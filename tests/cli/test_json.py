@@ -19,11 +19,14 @@ from subord.cli import main
 from subord.cli.changes import forget
 from subord.client import exit_codes
 from subord.client.daemon import ask, change
+from subord.core.carriage.reports import coverage as reports
+from subord.core.carriage.reports.reports import Fold
 from subord.core.members.membership import REGISTER
 from subord.core.members.register import Record, Run, State
 from subord.core.view import Refusal
 from subord.sealing.keys import keyring_of, new_key
 from subord.sealing.rotation import install
+from subord.services.metrics.record import record_of
 from tests.api.fake_node_api import MEASURED, World, key_ring_of
 from tests.api.served_node import fake_daemon, fixed_answer
 
@@ -75,6 +78,7 @@ ASKED = {
     "members": "members",
     "ping": "ping",
     "errors": "errors",
+    "metrics": "metrics",
     "account status": "account status",
     "why": "why",
     "wait": "wait --state placed",
@@ -104,7 +108,9 @@ CHANGING = {
 
 @pytest.mark.parametrize("command", ASKED)
 def test_an_answer_of_the_daemon_fits(world: World, capsys: pytest.CaptureFixture[str], command: str) -> None:
-    with fake_daemon(world.node(NODE)) as path:
+    node = world.node(NODE)
+    node.orders.folds["metrics"] = Fold(record_of({"node_load1": 1.0}, 1), reports.Coverage(1, 1), 2.0, is_root=True)
+    with fake_daemon(node) as path:
         assert main([*ASKED[command].split(), "--json", "--socket", path]) == exit_codes.OK
     fitting(command, capsys.readouterr().out)
 
