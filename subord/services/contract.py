@@ -46,8 +46,10 @@ class Service(NamedTuple):
 
 class ReportService(NamedTuple):
     """A service whose document comes of a report: each node publishes, and the root is asked for the fold. `paths`:
-    further ones that a node serves, such as pages for Prometheus."""
+    further ones that a node serves, such as pages for Prometheus. `answer`: of a node to an order of the service with
+    a payload, as in `Service`; one without a payload is answered with the fold of the node's branch."""
 
     publishing: Publishing
     document: Callable[[Answered], CoverageDocument]
     paths: Callable[[NodeApi], Mapping[str, Handler]] = lambda _: {}
+    answer: Callable[[NodeApi, bytes], Awaitable[bytes]] | None = None

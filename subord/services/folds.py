@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import time
-from functools import partial
+from collections.abc import Awaitable, Callable
 from itertools import islice
 from typing import Final, NoReturn
 
@@ -56,14 +56,18 @@ async def publish_forever(node: NodeApi, name: str, publishing: Publishing) -> N
             node.orders.publish(name, record, publishing.interval_s)
 
 
-def fold_reading(node: NodeApi, name: str) -> Reading:
-    """What a node answers when it is asked for the fold of its branch."""
-    return partial(_encoded, node, name)
+def fold_reading(
+    node: NodeApi, name: str, answer: Callable[[NodeApi, bytes], Awaitable[bytes]] | None = None
+) -> Reading:
+    """What a node answers: without a payload the fold of its branch, else what `answer` makes of the payload."""
 
+    async def read(payload: bytes) -> bytes:
+        await trio.lowlevel.checkpoint()
+        if payload and answer is not None:
+            return await answer(node, payload)
+        return encode_fold(node.orders.folded(name))
 
-async def _encoded(node: NodeApi, name: str, _: bytes) -> bytes:
-    await trio.lowlevel.checkpoint()
-    return encode_fold(node.orders.folded(name))
+    return read
 
 
 def root_of(node: NodeApi) -> Ranges:

@@ -76,7 +76,7 @@ def readings(node: NodeApi) -> dict[str, Reading]:
 def _reading(node: NodeApi, name: str, wanted: Service | ReportService) -> Reading | None:
     """None: the agent acts."""
     if isinstance(wanted, ReportService):
-        return fold_reading(node, name)
+        return fold_reading(node, name, wanted.answer)
     return None if wanted.answer is None else partial(wanted.answer, node)
 
 

@@ -17,12 +17,13 @@ from subord.api.node_api import NodeApi
 from subord.api.query.orders import NAMED_MAX
 from subord.core.carriage.engine.ranges import Ranges
 from subord.core.carriage.reports.algebra import Count, Quantiles
+from subord.core.carriage.reports.answer import decode_fold
 from subord.core.carriage.reports.coverage import STALE, Coverage, Missing, widened
 from subord.core.carriage.reports.kinds import Value
 from subord.core.carriage.reports.reports import Fold
 from subord.services import serving
 from subord.services.contract import Answered, Publishing, ReportService
-from subord.services.folds import SPREAD, pause_s, publish_forever
+from subord.services.folds import SPREAD, fold_reading, pause_s, publish_forever
 from subord.services.serving import of_coverage
 from tests.api.fake_node_api import World
 
@@ -74,6 +75,18 @@ async def test_any_node_gets_the_fold_of_the_root() -> None:
     (missing,) = found["missing"]
     assert (missing["cause"], missing["count"], missing["addresses"]) == (STALE, 2, ["10.0.0.5", "10.0.0.11"])
     assert "three intervals" in missing["text"]
+
+
+async def test_a_payload_is_answered_by_the_service() -> None:
+    async def answer(_: NodeApi, payload: bytes) -> bytes:
+        await trio.lowlevel.checkpoint()
+        return payload[::-1]
+
+    node = World().node(1)
+    node.orders.folds["toy"] = Fold({"nodes": Count(7)}, Coverage(7, 7), 0.0)
+    read = fold_reading(node, "toy", answer)
+    assert await read(b"abc") == b"cba"
+    assert decode_fold(await read(b"")).record == {"nodes": Count(7)}
 
 
 async def test_a_fold_with_nodes_that_may_count_twice_is_not_complete() -> None:
