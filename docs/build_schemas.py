@@ -297,6 +297,8 @@ OTHERS: dict[str, tuple[Any, str]] = {
     "records": (fields.RecordsDocument, "/v1/records"),
     "operators": (operators.OperatorsDocument, "/v1/operators"),
     "metrics-asked": (metrics.MetricsDocument, "/v1/metrics"),
+    "metrics-figures": (metrics.MetricsDocument, "/v1/metrics/figures"),
+    "metrics-classes": (metrics.ClassesDocument, "/v1/metrics/classes?name=NAME"),
     "account-asked": (account_core.AccountDocument, "/v1/account"),
     "ping-asked": (coverage.PingDocument, "/v1/ping"),
     "exec-node": (showing.NodeLine, "subord exec --json: each node"),

@@ -23,6 +23,7 @@ from subord.core.view import Position
 from subord.runtime import late
 from subord.services.contract import Answered, Publishing, ReportService
 from subord.services.folds import asked_fold
+from subord.services.metrics import classes, public, questions
 from subord.services.metrics.collecting import Collector, Sources
 from subord.services.metrics.record import figures, record_of
 from subord.services.metrics.wanted import USUAL
@@ -44,6 +45,7 @@ async def record(node: NodeApi) -> Record | None:
     for each in found.wrong:
         node.counters.dropped[f"metrics_{each.reason}"] += 1
         node.counters.problems.note("metrics", f"{each.source} {each.text}")
+    classes.keep(node, found.samples)
     return record_of(found.samples, node.snapshot().position)
 
 
@@ -70,7 +72,7 @@ def _address(settings: Settings, position: Position) -> str | None:
 
 
 def paths(node: NodeApi) -> Mapping[str, Handler]:
-    """`/metrics/cluster`, which any client may read: the root is asked once in KEPT_S at most."""
+    """`/metrics/cluster`, which any client may read: the root is asked once in KEPT_S at most. Those of the page."""
 
     async def ask() -> Response:
         found = document(await asked_fold(node, "metrics", BUDGET_S))
@@ -82,7 +84,7 @@ def paths(node: NodeApi) -> Mapping[str, Handler]:
         return Response(page(found), content_type=METRICS_TYPE)
 
     kept = Kept(ask, KEPT_S)
-    return {"/metrics/cluster": lambda _: kept.get()}
+    return {"/metrics/cluster": lambda _: kept.get(), **public.paths(node, document)}
 
 
-SERVICE = ReportService(Publishing(record, INTERVAL_S), document, paths)
+SERVICE = ReportService(Publishing(record, INTERVAL_S), document, paths, questions.answer)
