@@ -95,7 +95,7 @@ def class_in(samples: Samples, question: ClassQuestion) -> bytes:
 def thresholds_of(spread: Spread) -> tuple[float, ...]:
     """Quantiles with three digits, as they are shown; each has nodes below and above it."""
     shown = {_rounded(value) for share in SHARES if (value := spread.at(share)) is not None}
-    return tuple(each for each in sorted(shown) if each < _rounded(spread.greatest))
+    return tuple(each for each in sorted(shown) if spread.least <= each < _rounded(spread.greatest))
 
 
 def _rounded(value: float) -> float:
