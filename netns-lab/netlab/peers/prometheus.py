@@ -152,7 +152,7 @@ def measure_one(plan: Plan, nodes: int, _number: int) -> Record:
 
 
 def _silent_panels(prometheus: Prometheus) -> list[str]:
-    """The queries without an answer; rates of the nodes are in the figures of the cluster after two of their rounds."""
+    """The queries without an answer. Nodes have rates after two rounds of their metrics."""
 
     def silent() -> list[str]:
         answers = {each: prometheus.ask("query", query=each) or {"result": ()} for each in queries()}
