@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -22,6 +23,7 @@ from netlab.services.metrics_values import (
     expected,
     of_death,
     of_machine,
+    read_machine,
     text_of,
     uneven,
     whole_since,
@@ -145,6 +147,87 @@ def test_a_look_is_taken_from_the_document() -> None:
     assert Seen.of(1.5, {**document, "metrics": []}).counted == 0
 
 
+class FakeLab:
+    """Nodes whose text files are folded at once. A dead node is known to be dead after the next two looks."""
+
+    def __init__(self, directory: Path, nodes: int = 7) -> None:
+        self.positions = list(range(1, nodes + 1))
+        self.directory = RunDirectory(directory)
+        self.gone: set[int] = set()
+        self.counted = set(self.positions)
+        self.late = 0
+        self.stable = 0
+        for each in self.positions:
+            self.directory.node(each).mkdir(parents=True)
+
+    def progress(self, _what: str) -> None:
+        """There is no terminal."""
+
+    def address(self, position: int) -> str:
+        return f"10.0.0.{position}"
+
+    def position(self, address: str) -> int:
+        return int(address.rpartition(".")[2])
+
+    def look(self) -> Any:
+        below = {"10.0.0.1": ["10.0.0.2", "10.0.0.3"], "10.0.0.2": ["10.0.0.4", "10.0.0.5"]}
+        root = SimpleNamespace(address="10.0.0.1")
+        return SimpleNamespace(roots=lambda: [root], subordinates=lambda: below)
+
+    def kill(self, position: int) -> None:
+        self.gone.add(position)
+        self.late = 2
+
+    def start_and_wait(self, position: int) -> None:
+        self.gone.discard(position)
+
+    def wait_stable(self, *_: float) -> None:
+        self.stable += 1
+
+    def document(self, _position: int, path: str) -> Record:
+        assert path == "/v1/metrics?budget=2.000"
+        self.late -= 1
+        if self.late == 0:
+            raise LabError("no root")
+        if self.late < 0:
+            self.counted = set(self.positions) - self.gone
+        texts = [(self.directory.node(each) / "metrics" / "known.prom").read_text() for each in sorted(self.counted)]
+        records = [
+            record_of({**samples_of(text, lambda _: True), **read_machine()}, each)
+            for each, text in zip(sorted(self.counted), texts, strict=True)
+        ]
+        found = {"told": len(records), "asked": len(self.positions), "oldest_ms": 9000.0, "missing": []}
+        return {**found, "metrics": [plain(each) for each in figures(fold(records), lambda _: "10.0.0.1")]}
+
+
+def test_values_changes_and_deaths_of_figures_that_are_right(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, seconds in (("LOOK_S", 0.001), ("HELD_S", 0.01), ("AGE_LOOK_S", 0.001)):
+        monkeypatch.setattr(metrics_parts, name, seconds)
+    lab = FakeLab(tmp_path)
+    shown = metrics_parts.Figures(lab)  # type: ignore[arg-type]
+    shown.write(0)
+    assert shown.is_right()
+    found = {**metrics_parts.ages(shown, 0.01), **metrics_parts.values(shown)}
+    assert (found["told_least"], found["wrong"], found["quantile_error_percent"]) == (7, [], 0)
+    found |= metrics_parts.changes(lab, shown, 2) | metrics_parts.deaths(lab, shown, 1)  # type: ignore[arg-type]
+    (turn,) = found["turns"]
+    assert (turn["victim"], turn["subordinates"], turn["wrong"], turn["unanswered"]) == ("10.0.0.2", 2, [], 1)
+    assert (turn["told_least"], turn["double"]) == (6, 0)
+    assert 0 < turn["over_s"] < turn["whole_s"]
+    assert metrics_experiment.faults_of({**RIGHT, **found, "nodes": 7}) == []
+    assert lab.stable == 1
+
+
+def test_values_that_are_wrong_are_told(tmp_path: Path) -> None:
+    lab = FakeLab(tmp_path)
+    shown = metrics_parts.Figures(lab)  # type: ignore[arg-type]
+    shown.write(1)
+    (tmp_path / "nodes" / "3" / "metrics" / "known.prom").write_text(text_of(3, 0))
+    (wrong,) = {each.split(" is ")[0] for each in metrics_parts.values(shown)["wrong"] if ": sum" in each}
+    assert wrong == f"{UNEVEN}: sum"
+    assert not shown.is_right()
+
+
 # -- judging ---------------------------------------------------------------------------------------------------------
 
 TURN = {"victim": GONE, "whole_s": 1.5, "over_s": 0.5, "counted_over_s": 0.5, "double": 0, "wrong": []}
@@ -261,7 +344,7 @@ def test_every_gmond_tells_all_or_one() -> None:
 
 def test_the_file_that_debian_ships_is_the_one_that_is_known() -> None:
     if not ganglia.SHIPPED.exists():
-        pytest.skip("ganglia-monitor is not installed")
+        pytest.skip("no gmond: apt-get install ganglia-monitor")
     shipped = ganglia.SHIPPED.read_text()
     assert ganglia.gmond_config(shipped, None).count("mcast_if") == 2
     assert "mcast" not in ganglia.gmond_config(shipped, "10.0.0.1")
