@@ -38,7 +38,9 @@ async def record(node: NodeApi) -> Record | None:
     """The samples of this node. What is wrong with a source is counted, and shown by `subord errors`."""
     if not node.metrics.publish:
         return None
-    collector = _collectors.setdefault(node, Collector(_sources(node.metrics), USUAL))
+    collector = _collectors.get(node)
+    if collector is None:
+        collector = _collectors[node] = Collector(_sources(node.metrics), USUAL)
     collector.patterns = patterns_of(node)
     found = await collector.collect()
     for each in found.wrong:

@@ -1,16 +1,16 @@
 """`/metrics/cluster`: the figures of the whole cluster for Prometheus, at any node.
 
-Inputs are the document of the metrics and the wanted format; output is a page with one family for each metric, and
-what it covers. Each family is a summary over the nodes, so its load on Prometheus does not grow with the cluster.
-Invariants: a page always says how many nodes were asked and how many have told; no two families of it have a name in
-common, nor do two samples have the same labels.
+Inputs are the document of the metrics and the wanted format; output is a page with five families for each metric, and
+what it covers. They tell of all nodes together, so the load on Prometheus does not grow with the cluster. Invariants:
+a page always says how many nodes were asked and how many have told; no two families of it have a name in common, nor
+do two samples have the same labels.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Final, NamedTuple
+from typing import Final
 
 from prometheus_client import CollectorRegistry
 from prometheus_client.core import GaugeMetricFamily, Metric
@@ -23,9 +23,15 @@ from subord.services.metrics.texts import NAME
 
 PREFIX: Final = "subord_cluster_"
 OWN: Final = ("nodes_asked", "nodes_told", "nodes_missing", "complete", "age_seconds", "metrics_left_out")
-ENDS: Final = ("", "_count", "_sum", "_min", "_max", "_created")
-"""Of the samples of one metric; OpenMetrics keeps the last one for summaries, too."""
-OF_SUMMARIES: Final = "quantile"
+TEXTS: Final = {
+    "": "Quantiles of {} over the nodes",
+    "_count": "Nodes that have {}",
+    "_sum": "{}, all nodes together",
+    "_min": "The least {} of a node",
+    "_max": "The greatest {} of a node",
+}
+"""The families of a metric. They are gauges, and no summary: when a node leaves, count and sum become less."""
+QUANTILE: Final = "quantile"
 LABEL: Final = re.compile(r'([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\]|\\.)*)"')
 ESCAPED: Final = re.compile(r"\\(.)")
 
@@ -39,10 +45,8 @@ def page(found: MetricsDocument, *, is_openmetrics: bool = False) -> bytes:
     return generate_latest(registry)
 
 
-class _Family(NamedTuple):
-    summary: Metric
-    least: Metric
-    greatest: Metric
+_Family = dict[str, Metric]
+"""The families of one metric, by what stands behind its name."""
 
 
 class _Cluster(Collector):
@@ -63,7 +67,7 @@ class _Cluster(Collector):
         text = "Metrics that are not here: the names of their families are those of others"
         yield _gauge("metrics_left_out", text, left_out)
         for family in families.values():
-            yield from family
+            yield from family.values()
 
 
 def _families(found: MetricsDocument) -> tuple[dict[str, _Family], int]:
@@ -73,10 +77,10 @@ def _families(found: MetricsDocument) -> tuple[dict[str, _Family], int]:
     for metric in sorted(found.metrics, key=lambda each: (len(name_and_labels(each.name)[0]), each.name)):
         name, labels = name_and_labels(metric.name)
         if name not in families:
-            if not taken.isdisjoint(name + end for end in ENDS):
+            if not taken.isdisjoint(name + end for end in TEXTS):
                 left_out += 1
                 continue
-            taken |= {name + end for end in ENDS}
+            taken |= {name + end for end in TEXTS}
             families[name] = _family(name)
         _add(families[name], labels, metric)
     return dict(sorted(families.items())), left_out
@@ -87,21 +91,15 @@ def _gauge(name: str, text: str, value: float) -> Metric:
 
 
 def _family(name: str) -> _Family:
-    return _Family(
-        Metric(PREFIX + name, f"{name} over the nodes", "summary"),
-        Metric(f"{PREFIX}{name}_min", f"The least {name} of a node", "gauge"),
-        Metric(f"{PREFIX}{name}_max", f"The greatest {name} of a node", "gauge"),
-    )
+    return {end: Metric(f"{PREFIX}{name}{end}", text.format(name), "gauge") for end, text in TEXTS.items()}
 
 
 def _add(family: _Family, labels: dict[str, str], metric: MetricDocument) -> None:
-    summary, least, greatest = family
     for share, value in metric.quantiles.items():
-        summary.add_sample(summary.name, {**labels, OF_SUMMARIES: share}, value)
-    summary.add_sample(f"{summary.name}_count", labels, metric.count)
-    summary.add_sample(f"{summary.name}_sum", labels, metric.sum)
-    least.add_sample(least.name, labels, metric.min)
-    greatest.add_sample(greatest.name, labels, metric.max)
+        family[""].add_sample(family[""].name, {**labels, QUANTILE: share}, value)
+    values = {"_count": metric.count, "_sum": metric.sum, "_min": metric.min, "_max": metric.max}
+    for end, value in values.items():
+        family[end].add_sample(family[end].name, labels, value)
 
 
 def name_and_labels(text: str) -> tuple[str, dict[str, str]]:
@@ -110,8 +108,8 @@ def name_and_labels(text: str) -> tuple[str, dict[str, str]]:
     fitting = NAME.fullmatch(text)
     assert fitting is not None, text  # record.figures has no others
     labels = {label: _unescaped(value) for label, value in LABEL.findall(fitting[2] or "")}
-    if OF_SUMMARIES in labels:
-        labels[f"exported_{OF_SUMMARIES}"] = labels.pop(OF_SUMMARIES)
+    if QUANTILE in labels:
+        labels[f"exported_{QUANTILE}"] = labels.pop(QUANTILE)
     return fitting[1], labels
 
 
