@@ -349,6 +349,16 @@ async def test_one_fault_is_one_problem_whatever_a_source_says(tmp_path: Path) -
     assert wrong.text == "is not in the Prometheus text format: line 2", "and not what stands there"
 
 
+async def test_a_text_file_that_nothing_writes_any_more_can_be_seen(tmp_path: Path) -> None:
+    (tmp_path / "fans.prom").write_text("fans 1\n")
+    os.utime(tmp_path / "fans.prom", (1000.0, 2000.0))
+    collector = Collector(Sources(texts=str(tmp_path)), ["fans", "node_textfile_mtime_seconds*"])
+    name = 'node_textfile_mtime_seconds{file="fans.prom"}'
+    assert (await collector.collect()).samples == {"fans": 1.0, name: 2000.0}
+    collector.patterns = ["fans"]
+    assert (await collector.collect()).samples == {"fans": 1.0}
+
+
 async def test_what_has_no_room_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(collecting, "TEXTS_MAX", 2)
     monkeypatch.setattr(collecting, "SAMPLES_MAX", 100)

@@ -24,13 +24,14 @@ from subord.services.metrics.kernel import Samples
 from subord.services.metrics.programs import PROGRAMS_MAX, Programs, demand_safe, programs_in
 from subord.services.metrics.rates import APART_S_MAX, Counters, rated
 from subord.services.metrics.rounds import SOURCE_S_MAX, Round, Threads, Wrong
-from subord.services.metrics.texts import TextError, samples_of
+from subord.services.metrics.texts import TextError, name_of, samples_of
 from subord.services.metrics.wanted import CARRIED_MAX, Wanted
 
 TEXTS_MAX: Final = 32
 SAMPLES_MAX: Final = 4_096
 """Of all sources together."""
 SOURCE_CHARS_MAX: Final = 100
+MTIME: Final = "node_textfile_mtime_seconds"
 KERNEL, FILE_SYSTEMS, SENSORS = "the kernel", "file systems", "sensors of the kernel"
 BUILT_IN: Final = (KERNEL, FILE_SYSTEMS, SENSORS)
 OF_PAGES, OF_TEXTS, OF_PROGRAMS = 10, 20, 30
@@ -169,7 +170,12 @@ class Collector:
         return self._samples(page_text(place))
 
     def _text(self, path: str) -> Samples:
-        return self._samples(file_text(path))
+        """The time of the file shows whether something still writes it; a plan may want it."""
+        found = dict(self._samples(file_text(path)))
+        name = name_of(MTIME, [("file", os.path.basename(path))])
+        if self._wanted.place(name) is not None:
+            found[name] = os.stat(path).st_mtime
+        return found
 
     async def _program(self, path: str) -> Samples:
         await self._threads.run(path, partial(demand_safe, path))

@@ -29,7 +29,7 @@ def record_of(samples: Samples, position: Position) -> Record:
     return {
         name: Spread.of(value, position)
         for name, value in samples.items()
-        if len(name) <= NAME_CHARS_MAX and abs(value) <= VALUE_MAX
+        if len(name) <= NAME_CHARS_MAX and name.isprintable() and abs(value) <= VALUE_MAX
     }
 
 
