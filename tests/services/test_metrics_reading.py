@@ -95,6 +95,20 @@ def test_without_sysfs_all_interfaces_are_counted(sysfs: Path) -> None:
     assert counted_interfaces(["lo", "eth0"]) == {"eth0"}
 
 
+def test_interfaces_that_come_are_looked_up(sysfs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    row = "{}: {} 1 0 0 0 0 0 0 1 1 0 0 0 0 0 0\n"
+    net = tmp_path / "dev"
+    monkeypatch.setattr(reading.kernel, "NETWORK", str(net))
+    plant(sysfs, "eth0", is_virtual=False)
+    kernel, found = Kernel(), []
+    for eth0, eth1 in ((5, 0), (9, 0), (10, 100), (11, 102)):
+        if eth1 == 100:
+            plant(sysfs, "eth1", is_virtual=False)
+        net.write_text("\n\n" + row.format("eth0", eth0) + (row.format("eth1", eth1) if eth1 else ""))
+        found.append(kernel.read()["node_network_receive_bytes_total"])
+    assert found == [0.0, 4.0, 5.0, 8.0]
+
+
 # -- sensors ------------------------------------------------------------------------------------------------
 
 

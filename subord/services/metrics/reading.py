@@ -40,6 +40,8 @@ class Kernel:
         self._growth = Growth()
         self._sensors: tuple[list[str], list[str]] = [], []
         """The directories of the last round, and the files in them."""
+        self._interfaces: tuple[list[str], Collection[str]] = [], ()
+        """Those of the last round, and which of them are counted."""
 
     def read(self) -> Samples:
         """All files but sensors. Raises OSError if one that every kernel has cannot be read."""
@@ -52,8 +54,14 @@ class Kernel:
                     raise
         with suppress(OSError):
             text = _text(kernel.NETWORK)
-            found.update(kernel.network(text, counted_interfaces(kernel.interfaces(text))))
+            found.update(kernel.network(text, self._counted(kernel.interfaces(text))))
         return self._growth.of(found)
+
+    def _counted(self, names: list[str]) -> Collection[str]:
+        """Looked up again when there are other interfaces than before."""
+        if names != self._interfaces[0]:
+            self._interfaces = names, counted_interfaces(names)
+        return self._interfaces[1]
 
     def temperature(self) -> Samples:
         """Of the sensors, which may take long: some ask a device."""
