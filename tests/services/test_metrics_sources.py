@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from pathlib import Path
+from typing import Any
 
 import pytest
 import trio
@@ -16,6 +17,7 @@ from loops import over
 
 from subord.services.metrics import collecting, programs, reading
 from subord.services.metrics.collecting import Collector, Sources
+from subord.services.metrics.kernel import Samples
 from subord.services.metrics.texts import SAMPLES_MAX, TextError, samples_of
 from subord.services.metrics.wanted import USUAL
 
@@ -373,24 +375,20 @@ async def test_what_has_no_room_is_told(tmp_path: Path, monkeypatch: pytest.Monk
     assert ("b.prom", "too_large") in {(os.path.basename(each.source), each.reason) for each in found.wrong}
 
 
-async def test_a_large_page_does_not_hold_up_the_daemon(tmp_path: Path) -> None:
-    lines = 40_000
-    program(tmp_path, f'i=0; awk \'BEGIN {{for (i = 0; i < {lines}; i++) print "x" i % 9 "{{a=\\"" i "\\"}} 1"}}\'')
-    longest_s, before = 0.0, trio.current_time()
+async def test_pages_are_parsed_in_threads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A large one takes a second, and the daemon must not wait for it."""
+    threads = set[int]()
 
-    async def tick() -> None:
-        nonlocal longest_s, before
-        while True:
-            await trio.sleep(0.005)
-            longest_s, before = max(longest_s, trio.current_time() - before), trio.current_time()
+    def parsed(*words: Any) -> Samples:
+        threads.add(threading.get_ident())
+        return samples_of(*words)
 
-    collector = Collector(Sources(sensors=str(tmp_path)), USUAL)
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(tick)
-        found = await collector.collect()
-        nursery.cancel_scope.cancel()
-    assert "node_load1" in found.samples
-    assert longest_s < 0.5, longest_s
+    monkeypatch.setattr(collecting, "samples_of", parsed)
+    program(tmp_path, "echo fans 7")
+    found = await Collector(Sources(sensors=str(tmp_path)), ["fans"]).collect()
+    assert found.samples == {"fans": 7.0}
+    assert threads
+    assert threading.get_ident() not in threads
 
 
 async def test_the_page_of_a_node_exporter_is_used_with_the_usual_patterns(tmp_path: Path) -> None:
