@@ -32,7 +32,8 @@ from subord.core.members.membership import DOCUMENTS, REGISTER  # noqa: E402
 from subord.core.members.register import Record, Run, State  # noqa: E402
 from subord.core.members.statements import Maintain  # noqa: E402
 from subord.core.view import Asked, Liveness, Why  # noqa: E402
-from subord.services.metrics import core, public  # noqa: E402
+from subord.services.metrics import core  # noqa: E402
+from subord.services.metrics.classes import public  # noqa: E402
 from tests.api.fake_node_api import FakeNode, World  # noqa: E402
 from tests.api.served_node import fixed_answer  # noqa: E402
 from tests.browser.metrics_world import HEAT, LOAD, MEMORY, publish  # noqa: E402

@@ -58,7 +58,7 @@ from subord.sealing.identity import Ed25519Signer
 from subord.sealing.keys import Keyring, text_of
 from subord.sealing.rotation import fingerprint
 from subord.services.contract import ReportService
-from subord.services.metrics.classes import ClassQuestion, class_in
+from subord.services.metrics.classes.answering import ClassQuestion, class_in
 
 PAPER = {1: None, 2: 1, 3: 1, 4: 2, 5: 2, 6: 3, 7: 3, 8: 4, 9: 4, 10: 5, 11: 5}
 """Figure 1 of the paper: 11 nodes, p = 2, position to leader."""
@@ -253,7 +253,8 @@ class FakeOrders:
                 question = msgspec.msgpack.decode(payload, type=ClassQuestion)
                 told[class_in(world.samples.get(each, {}), question)].append(each)
             else:
-                result = world.lying.get(each) or await self._result(each, service, payload)
+                lie = world.lying.get(each)
+                result = await self._result(each, service, payload) if lie is None else lie
                 told[self._receipted(each, result, order) if given.get("receipts") else result].append(each)
         return Answer(
             targets=wanted,

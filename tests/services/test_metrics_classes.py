@@ -21,8 +21,10 @@ from subord.core.carriage.reports.records import fold
 from subord.core.carriage.reports.reports import Fold
 from subord.core.carriage.reports.spread import Spread
 from subord.core.view import Liveness
-from subord.services.metrics import classes, core, public, questions
-from subord.services.metrics.classes import ClassQuestion, class_in, thresholds_of
+from subord.services.metrics import core
+from subord.services.metrics.classes import answering, public
+from subord.services.metrics.classes.answering import ClassQuestion, class_in
+from subord.services.metrics.classes.document import thresholds_of
 from subord.services.metrics.record import record_of
 from subord.services.serving import service_app
 from tests.api.fake_node_api import FakeNode, World
@@ -72,13 +74,13 @@ def test_a_class_is_the_number_of_thresholds_that_a_value_exceeds(value: float, 
 async def test_a_node_answers_with_its_last_value(autojump_clock: MockClock) -> None:
     node = World().node(1)
     payload = msgspec.msgpack.encode(QUESTION)
-    assert await questions.answer(node, payload) == class_in({}, QUESTION), "it has published nothing"
-    classes.keep(node, {LOAD: 3.0})
-    assert await questions.answer(node, payload) == b"\x02"
+    assert await answering.answer(node, payload) == class_in({}, QUESTION), "it has published nothing"
+    answering.keep(node, {LOAD: 3.0})
+    assert await answering.answer(node, payload) == b"\x02"
     other = msgspec.msgpack.encode(ClassQuestion("other", ()))
-    assert await questions.answer(node, other) == class_in({}, QUESTION)
-    await trio.sleep(classes.LAST_S_MAX + 1)
-    assert await questions.answer(node, payload) == class_in({}, QUESTION), "its sources hang"
+    assert await answering.answer(node, other) == class_in({}, QUESTION)
+    await trio.sleep(answering.LAST_S_MAX + 1)
+    assert await answering.answer(node, payload) == class_in({}, QUESTION), "its sources hang"
 
 
 async def test_what_a_node_publishes_is_what_it_answers_with() -> None:
@@ -88,7 +90,7 @@ async def test_what_a_node_publishes_is_what_it_answers_with() -> None:
     cpus = record["node_cpus"]
     assert isinstance(cpus, Spread)
     question = ClassQuestion("node_cpus", (cpus.greatest - 1, cpus.greatest))
-    assert await questions.answer(node, msgspec.msgpack.encode(question)) == b"\x01"
+    assert await answering.answer(node, msgspec.msgpack.encode(question)) == b"\x01"
 
 
 def packed(*parts: object) -> bytes:
@@ -100,19 +102,19 @@ def packed(*parts: object) -> bytes:
     [
         b"\xc1",
         b"text",
-        packed("other", LOAD, (1.0,)),
-        packed("classes", LOAD, tuple(map(float, range(16)))),
-        packed("classes", LOAD, (1.0, nan)),
-        packed("classes", LOAD, (1.0, inf)),
-        packed("classes", LOAD, (2.0, 1.0)),
-        packed("classes", LOAD, (1.0, 1.0)),
-        packed("classes", "x" * 65, ()),
-        packed("classes", LOAD),
+        packed(4, LOAD, (1.0,)),
+        packed(3, LOAD, tuple(map(float, range(16)))),
+        packed(3, LOAD, (1.0, nan)),
+        packed(3, LOAD, (1.0, inf)),
+        packed(3, LOAD, (2.0, 1.0)),
+        packed(3, LOAD, (1.0, 1.0)),
+        packed(3, "x" * 65, ()),
+        packed(3, LOAD),
         b"\x91" * 2000,
     ],
 )
 async def test_a_question_that_cannot_be_read(payload: bytes) -> None:
-    assert await questions.answer(World().node(1), payload) == questions.NOT_READ
+    assert await answering.answer(World().node(1), payload) == answering.NOT_READ
 
 
 async def test_without_a_payload_a_node_answers_with_its_fold() -> None:
@@ -177,7 +179,7 @@ async def test_a_node_without_the_metric_is_missing_in_its_classes() -> None:
 
 async def test_a_node_of_an_older_release_answers_with_its_fold() -> None:
     node = world_of(loads())
-    node.world.lying = {4: encode_fold(node.orders.folds["metrics"]), 5: questions.NOT_READ, 6: b"\x0f"}
+    node.world.lying = {4: encode_fold(node.orders.folds["metrics"]), 5: answering.NOT_READ, 6: b"\x0f"}
     _, found = await asked(handlers(node), LOAD)
     (missing,) = found["missing"]
     assert (missing["cause"], missing["addresses"]) == ("no class", ["10.0.0.4", "10.0.0.5", "10.0.0.6"])

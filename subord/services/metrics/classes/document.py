@@ -1,22 +1,16 @@
-"""The values of single nodes as classes, by which the page colours the nodes: one small order for a whole cluster.
+"""The nodes of the cluster by the class of their value of one metric.
 
-Inputs are a metric and at most THRESHOLDS_MAX thresholds, which the asking node takes from the quantiles of the fold.
-A node answers with the number of thresholds that its last value exceeds, so equal answers travel as one, and the
-answer of a cluster is some ranges of nodes for each class. Invariants: each node that was asked is in one class, or
-missing with a cause; a value that is not finite, or older than LAST_S_MAX, is no value.
+Inputs are the spread of the metric, from which the thresholds come, and the answers of the nodes; output is the JSON
+document. Invariant: each node that was asked is in one class, or missing with a cause.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Iterable, Mapping
-from itertools import islice, pairwise
-from math import isfinite, nan
-from typing import Annotated, Final, NamedTuple
-from weakref import WeakKeyDictionary
+from itertools import islice
+from typing import Annotated, Final
 
 import msgspec
-import trio
 
 from subord.api.models import nodes
 from subord.api.models.coverage import MissingDocument
@@ -26,70 +20,19 @@ from subord.api.query.orders import NAMED_MAX, Answered
 from subord.core.carriage.engine.ranges import NONE, Ranges
 from subord.core.carriage.reports.spread import Spread
 from subord.core.decoding import UNREADABLE
-from subord.services.metrics.kernel import Samples
+from subord.services.metrics.classes.answering import THRESHOLDS_MAX, ClassQuestion
 
-THRESHOLDS_MAX: Final = 15
-NAME_CHARS_MAX: Final = 64
-"""Of a field of a report."""
 SHARES: Final = (0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99)
 """Quantiles that are thresholds: whatever the values are, most nodes are in the classes of the middle, and those with
 extreme values in others."""
-LAST_S_MAX: Final = 30.0
-"""Three intervals, after which a report is stale, too."""
 NO_VALUE: Final = "no value"
 NOT_TOLD: Final = "no class"
 SENTENCES: Final = {
     NO_VALUE: "the node has no value of this metric",
     NOT_TOLD: "the node runs a release of subord that does not tell values of its own, or one that this cannot read",
 }
-
-
-class ClassQuestion(msgspec.Struct, frozen=True, array_like=True, tag="classes"):
-    """The payload of the order."""
-
-    name: Annotated[str, msgspec.Meta(max_length=NAME_CHARS_MAX)]
-    thresholds: Annotated[tuple[float, ...], msgspec.Meta(max_length=THRESHOLDS_MAX)]
-
-    def __post_init__(self) -> None:
-        """Raises ValueError."""
-        if not all(map(isfinite, self.thresholds)) or any(low >= high for low, high in pairwise(self.thresholds)):
-            raise ValueError("the thresholds are no ascending numbers")
-
-
-class Last(NamedTuple):
-    """What a node has published last."""
-
-    samples: Samples
-    at: float
-
-
-_last: Final[WeakKeyDictionary[NodeApi, Last]] = WeakKeyDictionary()
 _Class = Annotated[int, msgspec.Meta(ge=0, le=THRESHOLDS_MAX)]
 _decoder: Final = msgspec.msgpack.Decoder(_Class | None)
-
-# -- the node that answers ------------------------------------------------------------------------------------
-
-
-def keep(node: NodeApi, samples: Samples) -> None:
-    """What this node publishes now."""
-    _last[node] = Last(samples, trio.current_time())
-
-
-def answer(node: NodeApi, question: ClassQuestion) -> bytes:
-    """The class of the last value of this node."""
-    last = _last.get(node)
-    if last is None or trio.current_time() - last.at > LAST_S_MAX:
-        return class_in({}, question)
-    return class_in(last.samples, question)
-
-
-def class_in(samples: Samples, question: ClassQuestion) -> bytes:
-    """The number of thresholds that the value exceeds; None: there is no value."""
-    value = samples.get(question.name, nan)
-    return msgspec.msgpack.encode(bisect_left(question.thresholds, value) if isfinite(value) else None)
-
-
-# -- the node that asks ---------------------------------------------------------------------------------------
 
 
 def thresholds_of(spread: Spread) -> tuple[float, ...]:

@@ -19,7 +19,9 @@ from subord.api.query.kept import Kept, KeptByName, TooManyError
 from subord.api.query.orders import BUDGET_S, Answered, asked
 from subord.core.carriage.reports.spread import Spread
 from subord.services.folds import asked_fold
-from subord.services.metrics import classes
+from subord.services.metrics.classes.answering import NAME_CHARS_MAX, ClassQuestion
+from subord.services.metrics.classes.document import document as classes_document
+from subord.services.metrics.classes.document import thresholds_of
 
 FIGURES_KEPT_S: Final = 5.0
 CLASSES_KEPT_S: Final = 9.0
@@ -33,9 +35,9 @@ def paths(node: NodeApi, figures: Callable[[Answered], CoverageDocument]) -> Map
 
     async def ask(name: str) -> Response:
         known = (await fold.get()).value(name, Spread)
-        question = classes.ClassQuestion(name, classes.thresholds_of(known))
+        question = ClassQuestion(name, thresholds_of(known))
         found = await asked(node, "metrics", BUDGET_S, payload=msgspec.msgpack.encode(question))
-        return document(classes.document(found, question, known))
+        return document(classes_document(found, question, known))
 
     kept = KeptByName(ask, CLASSES_KEPT_S, NAMES_MAX)
 
@@ -48,7 +50,7 @@ def paths(node: NodeApi, figures: Callable[[Answered], CoverageDocument]) -> Map
         if answered.fold is None:
             return failure(503, "the root has not told which metrics there are: no node was asked; try again")
         if not answered.value(name, Spread).count:
-            shown = name[: classes.NAME_CHARS_MAX]
+            shown = name[:NAME_CHARS_MAX]
             return failure(404, f"no metric {shown!r} is known, see /v1/metrics/figures: no node was asked")
         try:
             return await kept.get(name)
