@@ -36,7 +36,7 @@ from subord.services.metrics import core  # noqa: E402
 from subord.services.metrics.classes import public  # noqa: E402
 from tests.api.fake_node_api import FakeNode, World  # noqa: E402
 from tests.api.served_node import fixed_answer  # noqa: E402
-from tests.browser.metrics_world import HEAT, LOAD, MEMORY, publish  # noqa: E402
+from tests.browser.metrics_world import LOAD, MEMORY, publish  # noqa: E402
 from tests.browser.served_page import Served, large, served, streams  # noqa: E402
 
 BYTES_MAX = 120_000
@@ -73,7 +73,6 @@ PICTURES = {
     "maintenance": Picture(500, filters="maintained"),
     "metric": Picture(500, height=820, metric=LOAD, quality=70),
     "metric-5000": Picture(5000, height=920, theme="dark", metric=MEMORY, quality=60),
-    "metric-phone": Picture(500, width=390, height=860, metric=HEAT, scale=2, quality=60),
 }
 SILENT = (12, 13, 300)
 """Nodes that publish no metrics."""
