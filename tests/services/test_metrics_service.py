@@ -19,9 +19,9 @@ from subord.core.carriage.reports.coverage import Coverage, Missing
 from subord.core.carriage.reports.records import fold
 from subord.core.carriage.reports.reports import Fold
 from subord.services.metrics import core
-from subord.services.metrics.command import short
 from subord.services.metrics.exposition import page
 from subord.services.metrics.record import figures, record_of
+from subord.services.metrics.table.layout import short
 from tests.api.fake_node_api import World
 from tests.api.served_node import fake_daemon
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import partial
 from typing import Final
 from weakref import WeakKeyDictionary
@@ -15,15 +15,17 @@ from subord.api.node_api import NodeApi
 from subord.api.query.kept import Kept
 from subord.api.query.orders import BUDGET_S
 from subord.config.schema import MetricsConfig
-from subord.core.carriage import plan
-from subord.core.carriage.documents import PLAN
 from subord.core.carriage.reports.records import Record
 from subord.core.settings import Settings
 from subord.core.view import Position
 from subord.runtime import late
 from subord.services.contract import Answered, Publishing, ReportService
 from subord.services.folds import asked_fold
+from subord.services.metrics.branches.answering import answer, remember
 from subord.services.metrics.collecting import Collector, Sources
+from subord.services.metrics.handlers import handlers
+from subord.services.metrics.past.keeping import keep
+from subord.services.metrics.plan.carried import patterns_of
 from subord.services.metrics.record import figures, record_of
 from subord.services.metrics.wanted import USUAL
 from subord.services.serving import of_coverage
@@ -36,7 +38,9 @@ _collectors: Final[WeakKeyDictionary[NodeApi, Collector]] = WeakKeyDictionary()
 
 async def record(node: NodeApi) -> Record | None:
     """The samples of this node. What is wrong with a source is counted, and shown by `subord errors`."""
+    keep(node)
     if not node.metrics.publish:
+        remember(node, None, INTERVAL_S)
         return None
     collector = _collectors.setdefault(node, Collector(_sources(node.metrics), USUAL))
     collector.patterns = patterns_of(node)
@@ -44,13 +48,9 @@ async def record(node: NodeApi) -> Record | None:
     for each in found.wrong:
         node.counters.dropped[f"metrics_{each.reason}"] += 1
         node.counters.problems.note("metrics", f"{each.source} {each.text}")
-    return record_of(found.samples, node.snapshot().position)
-
-
-def patterns_of(node: NodeApi) -> Sequence[str]:
-    """Those that an operator has published, or the usual ones."""
-    document = node.tracker.membership.documents.by_name.get(PLAN)
-    return (document and plan.read(document.order)) or USUAL
+    made = record_of(found.samples, node.snapshot().position)
+    remember(node, made, INTERVAL_S)
+    return made
 
 
 def _sources(config: MetricsConfig) -> Sources:
@@ -70,7 +70,8 @@ def _address(settings: Settings, position: Position) -> str | None:
 
 
 def paths(node: NodeApi) -> Mapping[str, Handler]:
-    """`/metrics/cluster`, which any client may read: the root is asked once in KEPT_S at most."""
+    """`/metrics/cluster`, which any client may read: the root is asked once in KEPT_S at most. What `subord metrics`
+    asks beside the figures: the plan, branches and the last minutes."""
 
     async def ask() -> Response:
         found = document(await asked_fold(node, "metrics", BUDGET_S))
@@ -82,7 +83,7 @@ def paths(node: NodeApi) -> Mapping[str, Handler]:
         return Response(page(found), content_type=METRICS_TYPE)
 
     kept = Kept(ask, KEPT_S)
-    return {"/metrics/cluster": lambda _: kept.get()}
+    return {"/metrics/cluster": lambda _: kept.get(), **handlers(node)}
 
 
-SERVICE = ReportService(Publishing(record, INTERVAL_S), document, paths)
+SERVICE = ReportService(Publishing(record, INTERVAL_S), document, paths, answer)

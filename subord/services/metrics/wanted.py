@@ -34,6 +34,14 @@ USUAL: Final = (
     "node_hwmon_temp_celsius",
 )
 """Without a plan."""
+USUAL_GROUP: Final = "@usual"
+"""In a plan: all of USUAL, as the release of each node has them. No name of a metric begins like that."""
+
+
+def expanded(patterns: Sequence[str]) -> tuple[str, ...]:
+    """The patterns of a plan, each once, with those of USUAL_GROUP in its place."""
+    found = (name for each in patterns for name in (USUAL if each == USUAL_GROUP else (each,)))
+    return tuple(dict.fromkeys(found))
 
 
 def is_wanted(name: str, patterns: Sequence[str]) -> bool:
