@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tracemalloc
 from math import inf, isnan
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -23,6 +24,7 @@ from subord.services.metrics.questions.words import SLOTS, AskPast, SaidPast, de
 from subord.services.metrics.record import record_of
 from tests.api.fake_node_api import FakeNode, World
 
+DOCS = Path(__file__).resolve().parents[2] / "docs" / "metrics.md"
 NAME_BYTES = SLOTS * 4 * 4
 HEAD_BYTES = SLOTS * 3 * 8
 
@@ -92,7 +94,9 @@ def test_metrics_have_a_bound_and_the_first_stay() -> None:
 
 
 def test_the_memory_of_a_ring_is_what_the_documents_say() -> None:
-    """docs/metrics.md: 2,880 bytes for each metric, and 4,320 for all."""
+    text = DOCS.read_text(encoding="utf-8")
+    assert "A ring takes 2,880 bytes for each metric" in text
+    assert "and 4,320 for all: 120 kB with 40 metrics, and at most 373 kB with 128" in text
     usual = [f"node_metric_{each}" for each in range(40)]
     tracemalloc.start()
     try:
@@ -105,6 +109,7 @@ def test_the_memory_of_a_ring_is_what_the_documents_say() -> None:
         tracemalloc.stop()
     assert (HEAD_BYTES, NAME_BYTES) == (4_320, 2_880)
     assert ring.bytes == HEAD_BYTES + 40 * NAME_BYTES == 119_520
+    assert HEAD_BYTES + METRICS_MAX * NAME_BYTES == 372_960
     assert after - before <= ring.bytes + 40 * 400
 
 
