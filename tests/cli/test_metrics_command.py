@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +48,7 @@ class Stage:
 
     def __init__(self) -> None:
         self.now = 1000.0
+        self.path = ""
         self.world = World()
         for position in (1, 2, 3):
             node = self.world.known[position] = FakeNode(self.world, position)
@@ -62,11 +64,10 @@ class Stage:
             keeping.keep(self.world.known[each])  # type: ignore[arg-type]
 
     def type(self, capsys: Said, *words: str) -> tuple[int, list[str], str]:
-        with fake_daemon(self.node) as path:
-            try:
-                code = main(["metrics", *words, "--socket", path])
-            except SystemExit as error:
-                code = int(str(error.code))
+        try:
+            code = main(["metrics", *words, "--socket", self.path])
+        except SystemExit as error:
+            code = int(str(error.code))
         out, err = capsys.readouterr()
         return code, out.splitlines(), err
 
@@ -81,10 +82,11 @@ class Stage:
 
 
 @pytest.fixture
-def stage(monkeypatch: pytest.MonkeyPatch) -> Stage:
+def stage(monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
     stage = Stage()
     monkeypatch.setattr(keeping, "monotonic", lambda: stage.now)
-    return stage
+    with fake_daemon(stage.node) as stage.path:
+        yield stage
 
 
 def test_the_command_and_the_nodes_agree() -> None:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from math import isfinite, nan
 from typing import Final, NamedTuple
 
+from subord.core.carriage.reports.algebra import WHOLE_MAX
 from subord.core.carriage.reports.records import Record
 from subord.core.carriage.reports.spread import Spread
 from subord.services.metrics.questions.words import FIGURES, SLOTS
@@ -40,7 +41,8 @@ def figures_of(record: Record) -> Figures:
 
 
 def _figures(spread: Spread) -> tuple[float, ...]:
-    found = spread.sum / spread.count, spread.least, spread.at(0.5), spread.greatest
+    mean = spread.sum / spread.count if abs(spread.sum) < WHOLE_MAX else None  # a greater sum is not known
+    found = mean, spread.least, spread.at(0.5), spread.greatest
     return tuple(each if each is not None and _fits(each) else nan for each in found)
 
 
