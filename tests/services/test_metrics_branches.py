@@ -24,7 +24,7 @@ from subord.services.metrics.branches.answering import METRICS_MAX, answer, reme
 from subord.services.metrics.plan.carried import patterns_of
 from subord.services.metrics.questions.words import AskBranch, SaidBranch, decode_said, encode
 from subord.services.metrics.record import record_of
-from subord.services.metrics.wanted import USUAL, expanded
+from subord.services.metrics.wanted import USUAL, expanded, fits
 from tests.api.fake_node_api import FakeNode, World
 
 
@@ -164,6 +164,22 @@ async def test_subordinates_outside_the_network_are_not_asked() -> None:
 )
 def test_the_usual_metrics_stand_in_a_plan(patterns: tuple[str, ...], carried: tuple[str, ...]) -> None:
     assert expanded(patterns) == carried
+
+
+@over(
+    ("name", "pattern", "is_meant"),
+    [
+        ("node_load1", "node_load1", True),
+        ("node_load1", "node_load?", False),
+        ("node_load1", "node_load*", True),
+        ('x{a="[1]"}', 'x{a="[1]"}', True),
+        ("x1", "x[1]", False),
+        ('x{a="what?"}', 'x{a="what?"}', True),
+        ("Node_load1", "node_load1", False),
+    ],
+)
+def test_only_the_asterisk_stands_for_other_text(name: str, pattern: str, is_meant: bool) -> None:
+    assert fits(name, pattern) is is_meant
 
 
 @pytest.mark.parametrize(

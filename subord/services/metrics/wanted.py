@@ -50,8 +50,8 @@ def is_wanted(name: str, patterns: Sequence[str]) -> bool:
 
 
 def fits(name: str, pattern: str) -> bool:
-    """Patterns have `*`; brackets stand for themselves, as they do in labels."""
-    return fnmatchcase(name, pattern.replace("[", "[[]"))
+    """Patterns have `*`; brackets and question marks stand for themselves, as they do in labels."""
+    return fnmatchcase(name, pattern.replace("[", "[[]").replace("?", "[?]"))
 
 
 def chosen(samples: Samples, patterns: Sequence[str]) -> tuple[Samples, int]:
