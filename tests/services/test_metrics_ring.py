@@ -12,9 +12,11 @@ import pytest
 from loops import over
 
 from subord.core.carriage.engine.bounds import RESULT_BYTES_MAX
+from subord.core.carriage.reports.algebra import Count
 from subord.core.carriage.reports.coverage import Coverage
 from subord.core.carriage.reports.records import fold
 from subord.core.carriage.reports.reports import Fold
+from subord.core.carriage.reports.spread import Spread
 from subord.services.metrics import core
 from subord.services.metrics.past import keeping
 from subord.services.metrics.past.keeping import numbers_of
@@ -115,8 +117,9 @@ def test_the_memory_of_a_ring_is_what_the_documents_say() -> None:
 
 
 def test_the_figures_of_a_fold() -> None:
-    record = fold([record_of({"load": float(each), "big": 1e300}, each) for each in (1, 2, 6)])
-    found = figures_of({**record, "strange": core})  # type: ignore[dict-item]
+    record = fold([{"load": Spread.of(each, each), "big": Spread.of(1e300, each)} for each in (1, 2, 6)])
+    strange = {"count": Count(7), "a\nb": Spread.of(1.0, 1), "no name": Spread.of(1.0, 1), "none": Spread()}
+    found = figures_of({**record, **strange})
     assert found["load"] == (3.0, 1.0, 2.0, 6.0)
     assert all(isnan(each) for each in found["big"])
     assert set(found) == {"load", "big"}

@@ -16,6 +16,7 @@ from subord.core.carriage.reports.algebra import WHOLE_MAX
 from subord.core.carriage.reports.records import Record
 from subord.core.carriage.reports.spread import Spread
 from subord.services.metrics.questions.words import FIGURES, SLOTS
+from subord.services.metrics.texts import NAME
 
 METRICS_MAX: Final = 128
 FLOAT_MAX: Final = 3.4e38
@@ -37,7 +38,11 @@ class Series(NamedTuple):
 
 def figures_of(record: Record) -> Figures:
     """Each of FIGURES, by name; of what a node sends that is no figure, none."""
-    return {name: _figures(each) for name, each in record.items() if isinstance(each, Spread) and each.count}
+    return {
+        name: _figures(each)
+        for name, each in record.items()
+        if isinstance(each, Spread) and each.count and name.isprintable() and NAME.fullmatch(name)
+    }
 
 
 def _figures(spread: Spread) -> tuple[float, ...]:
