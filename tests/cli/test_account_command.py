@@ -284,7 +284,7 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
 
     url = str(request.getfixturevalue("postgresql"))
     with psycopg.connect(url, autocommit=True) as server:
-        server.execute("drop table if exists record, subord_schema")
+        server.execute("drop table if exists record, subord_schema, subord_sink, subord_missing")
     yield url
 
 
@@ -528,7 +528,7 @@ def test_postgresql_that_is_not_right_is_said(
     assert "postgresql://ann@/postgres does not answer: " in error
     assert "secret" not in error
     with psycopg.connect(postgresql, autocommit=True) as server:
-        server.execute("drop table if exists record, subord_schema")
+        server.execute("drop table if exists record, subord_schema, subord_sink, subord_missing")
         assert main(["account", "report", "--database", postgresql]) == exit_codes.USAGE
         assert "is no database of a sink" in capsys.readouterr().err
         fill(postgresql, row(1))
@@ -540,7 +540,7 @@ def test_postgresql_that_is_not_right_is_said(
         server.execute("create role other login")
         other = postgresql.replace("subord@", "other@")
         assert main(["account", "report", "--database", other]) == exit_codes.PERMISSION
-        assert "grant select on the tables record and subord_schema" in capsys.readouterr().err
+        assert "grant select on the tables record, subord_schema and subord_missing" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("rest", ["[::1/x", "h/x?foo=1", "h%/x"])

@@ -200,7 +200,9 @@ def test_a_database_of_a_later_release_is_left_as_it_is(place: str) -> None:
         with pytest.raises(SinkError, match=r"schema 99 is of a later release .* nothing was changed"):
             open_sink(place)
     finally:
-        database.execute("pragma user_version = 2" if is_file else "delete from subord_schema where version = 99")
+        database.execute(
+            f"pragma user_version = {schema.VERSION}" if is_file else "delete from subord_schema where version = 99"
+        )
         sink.close()
 
 
