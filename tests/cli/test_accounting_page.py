@@ -109,7 +109,7 @@ def test_its_way_to_bring_records_of_a_lost_database_back(tmp_path: Path) -> Non
     fill(place, row(1), row(4))
     fill(lost, row(1), row(2), row(3))
     with sqlite3.connect(place) as database:
-        database.executescript(blocks("sql")[2].replace("/root/lost.sqlite", lost))
+        database.executescript(blocks("sql")[2].replace("/var/lib/subord/lost.sqlite", lost))
         assert database.execute("select sequence from record order by 1").fetchall() == [(1,), (2,), (3,), (4,)]
     database.close()
 
