@@ -13,57 +13,25 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from types import SimpleNamespace
 from typing import Any
 
-import postgresql_server
 import pytest
 
-from subord.api.handlers.records import record_handlers
 from subord.api.http.server import BODY_BYTES_MAX
 from subord.cli import main
 from subord.client import exit_codes
-from subord.core.carriage.ledger.bodies import Record
 from subord.core.carriage.ledger.bounds import RECORD_BYTES_MAX
+from subord.runtime.ledger.keeper import FULL
 from subord.runtime.ledger.sinks import Row, open_sink
 from subord.services.account import adding, reading
-from subord.services.account.record import FUTURE_S_MAX, Job, read
+from subord.services.account.record import FUTURE_S_MAX, Job
 from tests.api.fake_node_api import World
+from tests.api.served_ledger import FakeLedger, served
 from tests.api.served_node import fake_daemon
 from tests.cli.test_json import fitting
 
 NOW = time.time()
 NOBODY = 65_534
-
-
-class FakeLedger:
-    """Takes requests until `room` records are there."""
-
-    def __init__(self, room: int = 1 << 30) -> None:
-        self.requests: list[tuple[Record, ...]] = []
-        self._room = room
-
-    async def append(self, records: tuple[Record, ...]) -> str:
-        self._room -= len(records)
-        if self._room < 0:
-            return "the spool of this node is full: no record of this request is kept"
-        self.requests.append(records)
-        return ""
-
-    @property
-    def jobs(self) -> list[Job | None]:
-        return [read(each.body) for request in self.requests for each in request]
-
-
-@pytest.fixture
-def ledger() -> FakeLedger:
-    return FakeLedger()
-
-
-@pytest.fixture
-def socket(ledger: FakeLedger) -> Iterator[str]:
-    with fake_daemon(World().node(4), orders=record_handlers(SimpleNamespace(ledger=ledger))) as path:  # type: ignore[arg-type]
-        yield path
 
 
 def fed(monkeypatch: pytest.MonkeyPatch, text: str | bytes) -> None:
@@ -249,13 +217,11 @@ def test_a_spool_that_becomes_full_says_which_lines_are_kept(
 ) -> None:
     ledger = FakeLedger(room=2500)
     fed(monkeypatch, "".join(json.dumps({"id": "1", "ended": NOW}) + "\n" for _ in range(3000)))
-    with fake_daemon(World().node(4), orders=record_handlers(SimpleNamespace(ledger=ledger))) as path:  # type: ignore[arg-type]
+    with served(ledger) as path:
         assert main(["account", "add", "--stdin", "--socket", path]) == exit_codes.TRY_AGAIN
     kept = len(ledger.jobs)
     assert 0 < kept <= 2500
-    words = (
-        f"is full: no record of this request is kept; lines 1 to {kept} are kept, and none from line {kept + 1} on"
-    )
+    words = f"{FULL}; lines 1 to {kept} are kept, and none from line {kept + 1} on"
     assert words in capsys.readouterr().err
 
 
@@ -266,12 +232,6 @@ def test_without_a_daemon_nothing_is_kept(tmp_path: Path, capsys: pytest.Capture
 
 
 # -- report -----------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def postgresql() -> Iterator[str]:
-    with postgresql_server.running() as url:
-        yield url
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])

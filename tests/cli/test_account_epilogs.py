@@ -10,15 +10,11 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
-from subord.api.handlers.records import record_handlers
 from subord.services.account.record import Job
-from tests.api.fake_node_api import World
-from tests.api.served_node import fake_daemon
-from tests.cli.test_account_command import FakeLedger
+from tests.api.served_ledger import FakeLedger, served
 
 FOLDER = Path(__file__).parents[2] / "deploy" / "epilog"
 NAMES = ("gridengine", "slurm")
@@ -79,7 +75,7 @@ def run(folder: Path, name: str, socket: str, environment: dict[str, str], *word
 
 def written(folder: Path, name: str, environment: dict[str, str], *words: str) -> Job:
     ledger = FakeLedger()
-    with fake_daemon(World().node(4), orders=record_handlers(SimpleNamespace(ledger=ledger))) as socket:  # type: ignore[arg-type]
+    with served(ledger) as socket:
         assert run(folder, name, socket, environment, *words) == ""
     (job,) = ledger.jobs
     assert job is not None

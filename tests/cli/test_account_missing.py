@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
-import postgresql_server
 import pytest
 
 from subord.cli import main
@@ -18,12 +16,6 @@ from tests.cli.test_account_command import changed, fill, report, row
 from tests.cli.test_json import fitting
 
 NODE = "10.0.0.4"
-
-
-@pytest.fixture(scope="module")
-def postgresql() -> Iterator[str]:
-    with postgresql_server.running() as url:
-        yield url
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])

@@ -8,11 +8,9 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import postgresql_server
 import pytest
 import trio
 import trio.testing
@@ -137,13 +135,6 @@ os.kill(os.getpid(), 9)
 
 
 # -- sinks ----------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def postgresql() -> Iterator[str]:
-    """The URL of a server of this test alone."""
-    with postgresql_server.running() as url:
-        yield url
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])

@@ -5,11 +5,10 @@ from __future__ import annotations
 import shutil
 import sqlite3
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import postgresql_server
 import pytest
 import trio
 from conditions import until
@@ -96,12 +95,6 @@ class Backups:
         return self.run(
             "select node, incarnation, first_sequence, last_sequence from subord_missing order by 1, 2, 3"
         )
-
-
-@pytest.fixture(scope="module")
-def postgresql() -> Iterator[str]:
-    with postgresql_server.running() as url:
-        yield url
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])

@@ -18,6 +18,7 @@ from subord.api.models.document import Addresses, Count
 from subord.api.node_api import NodeApi
 from subord.api.query.orders import NAMED_MAX
 from subord.core.decoding import UNREADABLE
+from subord.services.account.record import COMMAND, JOB, wrong
 from subord.services.contract import Answered, Service
 from subord.services.serving import of_coverage
 
@@ -119,4 +120,4 @@ def _shown(said: Waiting, count: int, addresses: Addresses) -> SpoolsDocument:
     )
 
 
-SERVICE = Service(answer, document)
+SERVICE = Service(answer, document, records=dict.fromkeys((JOB, COMMAND), wrong))
