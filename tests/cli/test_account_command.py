@@ -146,7 +146,7 @@ def test_too_much_at_once_is_refused(
     socket: str, ledger: FakeLedger, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(adding, "INPUT_BYTES_MAX", 1 << 20)
-    fed(monkeypatch, b" " * (1 << 20) + b"\n")
+    fed(monkeypatch, 5 * (b" " * ((1 << 18) - 1) + b"\n"))
     assert main(["account", "add", "--stdin", "--socket", socket]) == exit_codes.USAGE
     assert "more than 1 MiB at once: give the lines in parts; no record is kept" in capsys.readouterr().err
     assert ledger.requests == []
@@ -155,7 +155,7 @@ def test_too_much_at_once_is_refused(
 class Endless(io.RawIOBase):
     """Gives bytes as long as it is asked. `given`: so many."""
 
-    given = 0
+    given: int = 0
 
     def readable(self) -> bool:
         return True
@@ -170,10 +170,9 @@ class Endless(io.RawIOBase):
 def test_a_line_without_end_is_refused_within_the_bound(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(adding, "INPUT_BYTES_MAX", 1 << 20)
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BufferedReader(Endless())))
     assert main(["account", "add", "--stdin", "--socket", "absent"]) == exit_codes.USAGE
-    assert "more than 1 MiB at once" in capsys.readouterr().err
+    assert "line 1 has more than 256 KiB: give one record per line; no record is kept" in capsys.readouterr().err
 
 
 def test_half_a_line_at_the_end_keeps_nothing(

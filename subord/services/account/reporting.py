@@ -123,11 +123,8 @@ def _present(names: Range, databases: Iterable[reading.Database]) -> int:
 
 
 def _period(arguments: argparse.Namespace, now: float) -> Period:
-    found = Period()
-    if arguments.since is not None:
-        found = found._replace(since=times.parsed("--since", arguments.since, now))
-    if arguments.until is not None:
-        found = found._replace(until=times.parsed("--until", arguments.until, now))
+    given = {each: getattr(arguments, each) for each in Period._fields}
+    found = Period(**{each: times.parsed(f"--{each}", text, now) for each, text in given.items() if text is not None})
     if found.since >= found.until:
         raise CommandError("--since is not before --until; nothing was read", exit_codes.USAGE)
     return found
