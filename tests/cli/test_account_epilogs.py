@@ -10,15 +10,11 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
-from subord.api.handlers.records import record_handlers
 from subord.services.account.record import Job
-from tests.api.fake_node_api import World
-from tests.api.served_node import fake_daemon
-from tests.cli.test_account_command import FakeLedger
+from tests.api.served_ledger import FakeLedger, served
 
 FOLDER = Path(__file__).parents[2] / "deploy" / "epilog"
 NAMES = ("gridengine", "slurm")
@@ -62,6 +58,7 @@ def script(folder: Path, name: str, socket: str) -> Path:
         assert full in text
         text = text.replace(full, str(other))
         other.chmod(0o755)
+    (folder / "logged").write_text("")
     found = folder / name
     found.write_text(text)
     found.chmod(0o755)
@@ -77,11 +74,17 @@ def run(folder: Path, name: str, socket: str, environment: dict[str, str], *word
     return (folder / "logged").read_text()
 
 
+def logged_and_written(
+    folder: Path, name: str, environment: dict[str, str], *words: str, ledger: FakeLedger | None = None
+) -> tuple[str, list[Job | None]]:
+    ledger = ledger or FakeLedger()
+    with served(ledger) as socket:
+        return run(folder, name, socket, environment, *words), ledger.jobs
+
+
 def written(folder: Path, name: str, environment: dict[str, str], *words: str) -> Job:
-    ledger = FakeLedger()
-    with fake_daemon(World().node(4), orders=record_handlers(SimpleNamespace(ledger=ledger))) as socket:  # type: ignore[arg-type]
-        assert run(folder, name, socket, environment, *words) == ""
-    (job,) = ledger.jobs
+    logged, (job,) = logged_and_written(folder, name, environment, *words)
+    assert logged == ""
     assert job is not None
     return job
 
@@ -100,6 +103,8 @@ def test_slurm(tmp_path: Path) -> None:
         ({"SLURM_CPUS_ON_NODE": "2"}, (2, 0, 9)),
         ({"SLURM_JOB_CPUS_PER_NODE": "8"}, (8, 0, 9)),
         ({"SLURM_JOB_EXIT_CODE2": "3:0"}, (4, 3, 0)),
+        ({"SLURM_JOB_EXIT_CODE2": "0:125"}, (4, 125, None)),  # out of memory
+        ({"SLURM_JOB_EXIT_CODE2": "0:64"}, (4, 0, 64)),
         (dict.fromkeys(set(SLURM) - {"SLURM_JOB_ID"}, ""), (1, None, None)),
     ],
 )
@@ -109,6 +114,82 @@ def test_slurm_of_other_releases(
     environment = {name: value for name, value in {**SLURM, **variables}.items() if value}
     job = written(tmp_path, "slurm", environment)
     assert (job.slots, job.status, job.signal) == found
+
+
+@pytest.mark.parametrize(("start", "started"), [("0", None), ("", None), ("1000", 1000)])
+def test_slurm_of_a_job_that_was_not_started(tmp_path: Path, start: str, started: float | None) -> None:
+    assert written(tmp_path, "slurm", {**SLURM, "SLURM_JOB_START_TIME": start}).started == started
+
+
+def test_slurm_of_a_short_job_that_a_host_with_a_fast_clock_has_started(tmp_path: Path) -> None:
+    started = int(time.time()) + 100
+    job = written(tmp_path, "slurm", {**SLURM, "SLURM_JOB_START_TIME": str(started)})
+    assert (job.started, job.ended) == (started, started)
+
+
+def test_names_are_utf_8_in_every_locale(tmp_path: Path) -> None:
+    name = "b\u00fcb \u2603"
+    variables = {**SLURM, "SLURM_JOB_USER": name, "SLURM_JOB_ACCOUNT": name, "LC_ALL": "de_DE.ISO-8859-1"}
+    job = written(tmp_path, "slurm", variables)
+    assert (job.user, job.account) == (name, name)
+    assert "LC_ALL=C\n" in (tmp_path / "environment").read_text()
+    assert written(tmp_path, "gridengine", variables, "17", name, "all.q", "4", "n4").user == name
+    assert "LC_ALL" not in (tmp_path / "environment").read_text()
+
+
+@pytest.mark.parametrize("variable", ["SLURM_JOB_START_TIME", "SLURM_JOB_CPUS_PER_NODE", "SLURM_JOB_EXIT_CODE2"])
+def test_slurm_with_a_value_that_is_wrong_has_a_record_without_it(tmp_path: Path, variable: str) -> None:
+    logged, (job,) = logged_and_written(tmp_path, "slurm", {**SLURM, variable: "x:y"})
+    assert job is not None
+    assert (job.id, job.account, job.started, job.slots, job.status) == ("17", "physics", None, 1, None)
+    assert logged.startswith("the record of job 17: subord: ")
+    assert logged.endswith("; no record is kept; without start, slots and exit status it is kept\n")
+
+
+@pytest.mark.parametrize("usage", ["exit_status=-1", "start_time=x", "ru_maxrss=1e9", "end_time=99999999999"])
+def test_the_owner_of_a_job_cannot_keep_it_out_of_the_records(tmp_path: Path, usage: str) -> None:
+    (tmp_path / "usage").write_text(f"{usage}\n")
+    environment = {"SGE_JOB_SPOOL_DIR": str(tmp_path), "SGE_TASK_ID": "9" * 200}
+    words = ("17", "ann", "all.q", "4", "n4")
+    logged, (job,) = logged_and_written(tmp_path, "gridengine", environment, *words)
+    assert job is not None
+    assert (job.id, job.user, job.slots, job.status) == ("17", "ann", 4, None)
+    assert logged.endswith("; no record is kept; without the file of usage it is kept\n")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_names_that_are_too_long_are_logged_with_the_job(tmp_path: Path, name: str) -> None:
+    variables = {**SLURM, "SLURM_JOB_ACCOUNT": "x" * 100_000}
+    logged, jobs = logged_and_written(tmp_path, name, variables, "17", "ann", "x" * 100_000, "4", "n4")
+    assert jobs == []
+    assert logged.startswith("the record of job 17: subord: ")
+    assert logged.count("no record is kept") == 2
+    assert len(logged) < 1000
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_full_spool_is_logged_and_nothing_is_tried_again(tmp_path: Path, name: str) -> None:
+    logged, jobs = logged_and_written(tmp_path, name, SLURM, "17", "ann", "all.q", "4", "n4", ledger=FakeLedger(0))
+    assert jobs == []
+    assert logged.count("the spool of this node is full") == 1
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_program_or_a_log_that_hangs_is_ended(tmp_path: Path, name: str) -> None:
+    found = script(tmp_path, name, "")
+    found.write_text(found.read_text().replace("--kill-after=1 10", "--kill-after=1 1").replace("=1 5", "=1 1"))
+    for program in ("subord", "logger"):
+        (tmp_path / program).write_text("#!/bin/sh\ntrap '' TERM\necho slow\nexec /bin/sleep 60\n")
+    began = time.monotonic()
+    subprocess.run([found, "17"], env={}, capture_output=True, timeout=50, check=True)
+    assert time.monotonic() - began < 20
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_without_any_variable_or_word_nothing_is_written(tmp_path: Path, name: str) -> None:
+    logged, jobs = logged_and_written(tmp_path, name, {})
+    assert jobs == []
+    assert "there is no field `id`" in logged
 
 
 def test_gridengine(tmp_path: Path) -> None:
