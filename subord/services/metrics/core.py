@@ -98,7 +98,7 @@ def paths(node: NodeApi) -> Mapping[str, Handler]:
 
 
 async def answer(node: NodeApi, payload: bytes) -> bytes:
-    """The answer to a question beside the fold. Each kind has a tag of its own; a module answers others with nothing."""
+    """The answer to a question beside the fold. Each kind has its own tag; a module answers others with nothing."""
     return await classes.answer(node, payload) or await branches.answer(node, payload)
 
 
