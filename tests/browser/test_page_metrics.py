@@ -11,7 +11,7 @@ import pytest
 from chromium import Browser, Keys
 
 from subord.core.view import Liveness
-from subord.services.metrics.command import short
+from subord.services.metrics.table.layout import short
 from tests.api.fake_node_api import FakeNode, World
 from tests.api.served_node import fixed_answer
 from tests.browser.conftest import PageOf
