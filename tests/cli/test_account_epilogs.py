@@ -28,13 +28,19 @@ SLURM = {
     "SLURM_JOB_PARTITION": "batch",
     "SLURMD_NODENAME": "n4",
     "SLURM_JOB_USER": "ann",
-    "SLURM_JOB_GROUP": "staff",
+    "SLURM_JOB_GID": "0",
     "SLURM_JOB_ACCOUNT": "physics",
     "SLURM_JOB_START_TIME": "1000",
     "SLURM_JOB_END_TIME": "99999999999",
-    "SLURM_JOB_CPUS_PER_NODE": "4(x2),2",
+    "SLURM_JOB_NODELIST": "n[1-4]",
+    "SLURM_JOB_CPUS_PER_NODE": "8(x2),2,4",
     "SLURM_JOB_EXIT_CODE2": "0:9",
 }
+SCONTROL = "#!/bin/sh\n[ \"$*\" = 'show hostnames n[1-4]' ] && printf 'n%d\\n' 1 2 3 4\n"
+SQUEUE = """\
+#!/bin/sh
+[ "$SLURM_TIME_FORMAT $*" = "%s --noheader --states=all --format=%A %S --jobs=17" ] && printf '18 900\\n17 1000\\n'
+"""
 USAGE = """\
 start_time=1000
 end_time=2000
@@ -58,10 +64,16 @@ def script(folder: Path, name: str, socket: str) -> Path:
     logger = folder / "logger"
     logger.write_text(f'#!/bin/sh\n/bin/cat >"{folder}/logged"\n')
     text = (FOLDER / name).read_text()
+    programs = {folder / "bin" / "scontrol": SCONTROL, folder / "bin" / "squeue": SQUEUE}
+    (folder / "bin").mkdir()
+    for program, content in programs.items():
+        program.write_text(content)
     for full, other in (("/usr/local/bin/subord", subord), ("/usr/bin/logger", logger)):
         assert full in text
         text = text.replace(full, str(other))
-        other.chmod(0o755)
+    text = text.replace("PATH=/usr/bin:/usr/local/bin:/opt/slurm/bin", f"PATH='{folder}/bin'")
+    for each in (subord, logger, *programs):
+        each.chmod(0o755)
     found = folder / name
     found.write_text(text)
     found.chmod(0o755)
@@ -90,34 +102,47 @@ def test_slurm(tmp_path: Path) -> None:
     job = written(tmp_path, "slurm", SLURM)
     assert time.time() - 60 < job.ended <= time.time()
     assert (job.id, job.cluster, job.queue, job.host) == ("17", "one", "batch", "n4")
-    assert (job.user, job.group, job.account, job.started) == ("ann", "staff", "physics", 1000)
+    assert (job.user, job.group, job.account, job.started) == ("ann", "root", "physics", 1000)
     assert (job.slots, job.status, job.signal) == (4, 0, 9)
 
 
 @pytest.mark.parametrize(
     ("variables", "found"),
     [
-        ({"SLURM_CPUS_ON_NODE": "2"}, (2, 0, 9)),
-        ({"SLURM_JOB_CPUS_PER_NODE": "8"}, (8, 0, 9)),
-        ({"SLURM_JOB_EXIT_CODE2": "3:0"}, (4, 3, 0)),
-        (dict.fromkeys(set(SLURM) - {"SLURM_JOB_ID"}, ""), (1, None, None)),
+        ({"SLURM_JOB_CPUS_PER_NODE": "8"}, (8, 0, 9, 1000)),
+        ({"SLURM_JOB_CPUS_PER_NODE": "8(x4)"}, (8, 0, 9, 1000)),
+        ({"SLURM_JOB_CPUS_PER_NODE": "2,8(x3)"}, (8, 0, 9, 1000)),
+        ({"SLURM_JOB_NODELIST": "", "SLURM_NODELIST": "n[1-4]"}, (4, 0, 9, 1000)),
+        ({"SLURM_JOB_NODELIST": "n[1-9]"}, (8, 0, 9, 1000)),  # which scontrol does not know here
+        ({"SLURM_JOB_EXIT_CODE2": "3:0"}, (4, 3, 0, 1000)),
+        ({"SLURM_JOB_START_TIME": ""}, (4, 0, 9, 1000)),  # slurmctld knows it
+        ({"SLURM_JOB_START_TIME": "", "SLURM_JOB_ID": "18"}, (4, 0, 9, None)),
+        (dict.fromkeys(set(SLURM) - {"SLURM_JOB_ID"}, "") | {"SLURM_JOB_ID": "18"}, (1, None, None, None)),
     ],
 )
 def test_slurm_of_other_releases(
-    tmp_path: Path, variables: dict[str, str], found: tuple[int, int | None, int | None]
+    tmp_path: Path, variables: dict[str, str], found: tuple[int, int | None, int | None, int | None]
 ) -> None:
     environment = {name: value for name, value in {**SLURM, **variables}.items() if value}
     job = written(tmp_path, "slurm", environment)
-    assert (job.slots, job.status, job.signal) == found
+    assert (job.slots, job.status, job.signal, job.started) == found
+
+
+def test_slurm_with_a_controller_whose_clock_is_ahead(tmp_path: Path) -> None:
+    ahead = int(time.time()) + 100
+    job = written(tmp_path, "slurm", {**SLURM, "SLURM_JOB_START_TIME": str(ahead)})
+    assert (job.started, job.ended) == (ahead, ahead)
 
 
 def test_gridengine(tmp_path: Path) -> None:
     (tmp_path / "usage").write_text(USAGE)
-    environment = {"SGE_JOB_SPOOL_DIR": str(tmp_path), "SGE_TASK_ID": "undefined", "PYTHONPATH": "/of/the/job"}
-    job = written(tmp_path, "gridengine", environment, "17", "ann", "all.q", "4", "n4")
+    environment = {"SGE_JOB_SPOOL_DIR": str(tmp_path), "NSLOTS": "4", "SGE_ACCOUNT": "sge", "PYTHONPATH": "/job"}
+    job = written(tmp_path, "gridengine", environment, "17", "0", "root", "all.q", "n4")
     assert job == Job(
         id="17",
-        user="ann",
+        user="root",
+        group="root",
+        account="sge",
         queue="all.q",
         slots=4,
         host="n4",
@@ -129,18 +154,18 @@ def test_gridengine(tmp_path: Path) -> None:
         cpu_system_s=1,
         rss_bytes=2 << 20,
     )
-    assert "/of/the/job" not in (tmp_path / "environment").read_text()
+    assert "/job" not in (tmp_path / "environment").read_text()
 
 
 def test_gridengine_without_the_file_of_usage(tmp_path: Path) -> None:
-    environment = {"SGE_JOB_SPOOL_DIR": "/nowhere", "SGE_TASK_ID": "3"}
-    job = written(tmp_path, "gridengine", environment, "17", "ann", "all.q", "4", "n4")
-    assert (job.id, job.started, job.status) == ("17.3", None, None)
+    environment = {"SGE_JOB_SPOOL_DIR": "/nowhere", "NSLOTS": "UNDEFINED"}
+    job = written(tmp_path, "gridengine", environment, "17", "3", "ann", "all.q", "n4")
+    assert (job.id, job.user, job.slots, job.started, job.status) == ("17.3", "ann", 1, None, None)
 
 
 def test_gridengine_of_a_job_that_could_not_be_started(tmp_path: Path) -> None:
     (tmp_path / "usage").write_text("start_time=0\nend_time=0\nexit_status=1\n")
-    job = written(tmp_path, "gridengine", {"SGE_JOB_SPOOL_DIR": str(tmp_path)}, "17", "ann", "all.q", "1", "n4")
+    job = written(tmp_path, "gridengine", {"SGE_JOB_SPOOL_DIR": str(tmp_path)}, "17", "0", "ann", "all.q", "n4")
     assert (job.started, job.status) == (None, 1)
     assert job.ended > 2000
 
@@ -148,7 +173,7 @@ def test_gridengine_of_a_job_that_could_not_be_started(tmp_path: Path) -> None:
 def test_gridengine_with_a_pipe_in_place_of_the_file(tmp_path: Path) -> None:
     """The place of the file is in the environment of the job; an epilog that waits would hold up the queue."""
     os.mkfifo(tmp_path / "usage")
-    job = written(tmp_path, "gridengine", {"SGE_JOB_SPOOL_DIR": str(tmp_path)}, "17", "ann", "all.q", "4", "n4")
+    job = written(tmp_path, "gridengine", {"SGE_JOB_SPOOL_DIR": str(tmp_path)}, "17", "0", "ann", "all.q", "n4")
     assert (job.id, job.started) == ("17", None)
 
 
@@ -156,7 +181,7 @@ def test_gridengine_with_a_file_without_end(tmp_path: Path) -> None:
     with (tmp_path / "usage").open("wb") as file:
         file.write(USAGE.encode())
         file.truncate(1 << 40)
-    job = written(tmp_path, "gridengine", {"SGE_JOB_SPOOL_DIR": str(tmp_path)}, "17", "ann", "all.q", "4", "n4")
+    job = written(tmp_path, "gridengine", {"SGE_JOB_SPOOL_DIR": str(tmp_path)}, "17", "0", "ann", "all.q", "n4")
     assert (job.id, job.started, job.status) == ("17", 1000, 137)
 
 
@@ -165,15 +190,20 @@ def test_what_a_job_calls_itself_is_no_command(tmp_path: Path, name: str) -> Non
     """Words of a job reach the command as they are, or not at all."""
     evil = f"$(touch {tmp_path}/made) --socket=/x `touch {tmp_path}/made`"
     (tmp_path / "usage").write_text(f"start_time={evil}\nru_maxrss=a[$(touch {tmp_path}/made)]\nexit_status=--help\n")
-    environment = {**dict.fromkeys(SLURM, evil), "SGE_JOB_SPOOL_DIR": str(tmp_path), "SGE_TASK_ID": evil}
-    logged = run(tmp_path, name, str(tmp_path / "absent"), environment, evil, "-x", evil, evil, "--", evil)
+    environment = {
+        **dict.fromkeys(SLURM, evil),
+        "SGE_JOB_SPOOL_DIR": str(tmp_path),
+        "NSLOTS": evil,
+        "SGE_ACCOUNT": evil,
+    }
+    logged = run(tmp_path, name, str(tmp_path / "absent"), environment, evil, "-x", evil, "--", evil)
     assert "no record is kept" in logged
     assert not (tmp_path / "made").exists()
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_without_a_daemon_it_is_logged_and_the_epilog_succeeds(tmp_path: Path, name: str) -> None:
-    words = ("17", "ann", "all.q", "4", "n4")
+    words = ("17", "0", "ann", "all.q", "n4")
     assert "absent" in run(tmp_path, name, str(tmp_path / "absent"), {"SLURM_JOB_ID": "17"}, *words)
 
 
