@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Generator, Iterable
-from typing import Any
+from collections.abc import Generator, Iterable, Iterator
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import skips
 from hypothesis import settings
+
+if TYPE_CHECKING:
+    from tests.api.served_ledger import FakeLedger
 
 
 def pytest_configure() -> None:
@@ -129,3 +132,29 @@ def group_of(item: pytest.Item) -> str:
         return "deploy"
     lab = item.get_closest_marker("lab")
     return item.path.name if lab is None or lab.kwargs.get("few") else "lab"
+
+
+@pytest.fixture(scope="module")
+def postgresql() -> Iterator[str]:
+    """The URL of a server of PostgreSQL of the tests of one file."""
+    import postgresql_server
+
+    with postgresql_server.running() as url:
+        yield url
+
+
+@pytest.fixture
+def ledger() -> FakeLedger:
+    """What writers give to the daemon of `socket`."""
+    from tests.api.served_ledger import FakeLedger
+
+    return FakeLedger()
+
+
+@pytest.fixture
+def socket(ledger: FakeLedger) -> Iterator[str]:
+    """The control socket of a daemon with the ledger."""
+    from tests.api.served_ledger import served
+
+    with served(ledger) as path:
+        yield path

@@ -59,6 +59,7 @@ class Counters:
         self.sink_state: Literal["", "stores", "fails"] = ""  # of this node as a sink; "": it is none
         self.records_accepted = self.records_refused = 0  # of writers of this node
         self.records_stored = 0  # by this node as a sink
+        self.records_missing = 0  # that its database lacks since it was restored
         self.problems = RecentProblems()
         self.tables: Callable[[], Mapping[str, int]] = dict  # entries by table, outside the core
 

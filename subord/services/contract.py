@@ -8,6 +8,7 @@ result has at most bounds.RESULT_BYTES_MAX bytes. `document` is called at the is
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 from subord.api.http.server import Handler
@@ -17,7 +18,7 @@ from subord.api.query.older_nodes import OlderQuestion
 from subord.api.query.orders import Answered
 from subord.core.carriage.reports.records import Record
 
-__all__ = ["Answered", "Publishing", "ReportService", "Service"]
+__all__ = ["Answered", "Publishing", "RecordCheck", "ReportService", "Service"]
 
 
 class Publishing(NamedTuple):
@@ -28,12 +29,19 @@ class Publishing(NamedTuple):
     interval_s: float
 
 
+RecordCheck = Callable[[bytes, float], str]
+"""Of the body of a record, and the time of day: why it may not be written, a sentence without a full stop; "": it
+may."""
+
+
 class Service(NamedTuple):
     """`answer`: the result of a node for a payload, in the daemon, without agent and signature; None: the service has
     effects. `document`: the JSON document of the issuer, with its coverage. `payload`: the payload of a request
     (`?payload=TEXT`); raises ValueError with a sentence. `refusal`: why this node asks no other, a sentence; "": it
     does. `older`: nodes that do not know orders are asked in their way (api/query/older_nodes.py). `is_live`: the
-    answer to a signed order is a stream of results, as they come, before the document (live.py).
+    answer to a signed order is a stream of results, as they come, before the document (live.py). `records`: the kinds
+    of records in the ledger that are of this service, and what checks them before a node accepts one; bodies of other
+    kinds are not read.
     """
 
     answer: Callable[[NodeApi, bytes], Awaitable[bytes]] | None
@@ -42,6 +50,7 @@ class Service(NamedTuple):
     refusal: Callable[[NodeApi], str] = lambda _: ""
     older: OlderQuestion | None = None
     is_live: bool = False
+    records: Mapping[str, RecordCheck] = MappingProxyType({})
 
 
 class ReportService(NamedTuple):

@@ -30,7 +30,7 @@ from subord.runtime.orders.driver import Reading
 from subord.services import NAMES, live
 from subord.services.acting import has_effects
 from subord.services.blob_paths import blob_changes, blob_handlers
-from subord.services.contract import Publishing, ReportService, Service
+from subord.services.contract import Publishing, RecordCheck, ReportService, Service
 from subord.services.folds import asked_fold, fold_reading, publish_forever
 
 
@@ -85,6 +85,12 @@ def effects() -> tuple[str, ...]:
     return tuple(filter(has_effects, NAMES))
 
 
+def record_checks() -> dict[str, RecordCheck]:
+    """The checks of records of the registered services, by kind."""
+    found = [each.records for each in map(service, NAMES) if isinstance(each, Service)]
+    return {kind: check for checks in found for kind, check in checks.items()}
+
+
 def publishings() -> dict[str, Publishing]:
     """The reports of the registered services."""
     found = {name: service(name) for name in NAMES}
@@ -118,7 +124,7 @@ def signed_handlers(node: NodeApi) -> Orders:
     Orders of services with effects are judged by each agent."""
     return {
         **order_handlers(node),
-        **record_handlers(node),
+        **record_handlers(node, record_checks()),
         **blob_handlers(node),
         **{f"/v1/{name}": partial(_give, node, name) for name in effects()},
         **{f"/v1/{name}/follow": partial(_follow, node, name) for name in effects() if is_live(name)},

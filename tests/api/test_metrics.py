@@ -67,6 +67,7 @@ EXPECTED = {
     "subord_records_accepted": "counter",
     "subord_records_refused": "counter",
     "subord_records_stored": "counter",
+    "subord_records_missing": "gauge",
     "subord_report_nodes": "gauge",
     "subord_report_oldest_seconds": "gauge",
     "subord_reports": "counter",
@@ -93,6 +94,7 @@ def busy_node(position: int) -> FakeNode:
     node.orders.held.append(Overview("ping", 5, False, 7, 3, 0, 0.2, 0.6))
     node.counters.spool_records, node.counters.spool_bytes, node.counters.spool_bytes_max = 3, 400, 65_536
     node.counters.records_accepted, node.counters.records_refused, node.counters.records_stored = 8, 9, 10
+    node.counters.records_missing = 11
     node.counters.send_errors["EHOSTUNREACH"] = 5
     node.counters.reports_sent = 8
     node.orders.folds["load"] = Fold({}, Coverage(7, 6), 1.5)
@@ -143,6 +145,7 @@ async def test_names_types_and_help() -> None:
         ("subord_records_accepted_total", {}, 8),
         ("subord_records_refused_total", {}, 9),
         ("subord_records_stored_total", {}, 10),
+        ("subord_records_missing", {}, 11),
         ("subord_reports_total", {"direction": "sent"}, 8),
         ("subord_report_nodes", {"report": "load", "state": "asked"}, 7),
         ("subord_report_nodes", {"report": "load", "state": "told"}, 6),

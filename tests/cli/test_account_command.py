@@ -13,57 +13,25 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from types import SimpleNamespace
 from typing import Any
 
-import postgresql_server
 import pytest
 
-from subord.api.handlers.records import record_handlers
 from subord.api.http.server import BODY_BYTES_MAX
 from subord.cli import main
 from subord.client import exit_codes
-from subord.core.carriage.ledger.bodies import Record
 from subord.core.carriage.ledger.bounds import RECORD_BYTES_MAX
+from subord.runtime.ledger.keeper import FULL
 from subord.runtime.ledger.sinks import Row, open_sink
 from subord.services.account import adding, reading
-from subord.services.account.record import FUTURE_S_MAX, Job, read
+from subord.services.account.record import FUTURE_S_MAX, Job
 from tests.api.fake_node_api import World
+from tests.api.served_ledger import FakeLedger, served
 from tests.api.served_node import fake_daemon
 from tests.cli.test_json import fitting
 
 NOW = time.time()
 NOBODY = 65_534
-
-
-class FakeLedger:
-    """Takes requests until `room` records are there."""
-
-    def __init__(self, room: int = 1 << 30) -> None:
-        self.requests: list[tuple[Record, ...]] = []
-        self._room = room
-
-    async def append(self, records: tuple[Record, ...]) -> str:
-        self._room -= len(records)
-        if self._room < 0:
-            return "the spool of this node is full: no record of this request is kept"
-        self.requests.append(records)
-        return ""
-
-    @property
-    def jobs(self) -> list[Job | None]:
-        return [read(each.body) for request in self.requests for each in request]
-
-
-@pytest.fixture
-def ledger() -> FakeLedger:
-    return FakeLedger()
-
-
-@pytest.fixture
-def socket(ledger: FakeLedger) -> Iterator[str]:
-    with fake_daemon(World().node(4), orders=record_handlers(SimpleNamespace(ledger=ledger))) as path:  # type: ignore[arg-type]
-        yield path
 
 
 def fed(monkeypatch: pytest.MonkeyPatch, text: str | bytes) -> None:
@@ -178,7 +146,7 @@ def test_too_much_at_once_is_refused(
     socket: str, ledger: FakeLedger, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(adding, "INPUT_BYTES_MAX", 1 << 20)
-    fed(monkeypatch, b" " * (1 << 20) + b"\n")
+    fed(monkeypatch, 5 * (b" " * ((1 << 18) - 1) + b"\n"))
     assert main(["account", "add", "--stdin", "--socket", socket]) == exit_codes.USAGE
     assert "more than 1 MiB at once: give the lines in parts; no record is kept" in capsys.readouterr().err
     assert ledger.requests == []
@@ -187,7 +155,7 @@ def test_too_much_at_once_is_refused(
 class Endless(io.RawIOBase):
     """Gives bytes as long as it is asked. `given`: so many."""
 
-    given = 0
+    given: int = 0
 
     def readable(self) -> bool:
         return True
@@ -202,10 +170,9 @@ class Endless(io.RawIOBase):
 def test_a_line_without_end_is_refused_within_the_bound(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(adding, "INPUT_BYTES_MAX", 1 << 20)
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BufferedReader(Endless())))
     assert main(["account", "add", "--stdin", "--socket", "absent"]) == exit_codes.USAGE
-    assert "more than 1 MiB at once" in capsys.readouterr().err
+    assert "line 1 has more than 256 KiB: give one record per line; no record is kept" in capsys.readouterr().err
 
 
 def test_half_a_line_at_the_end_keeps_nothing(
@@ -249,13 +216,11 @@ def test_a_spool_that_becomes_full_says_which_lines_are_kept(
 ) -> None:
     ledger = FakeLedger(room=2500)
     fed(monkeypatch, "".join(json.dumps({"id": "1", "ended": NOW}) + "\n" for _ in range(3000)))
-    with fake_daemon(World().node(4), orders=record_handlers(SimpleNamespace(ledger=ledger))) as path:  # type: ignore[arg-type]
+    with served(ledger) as path:
         assert main(["account", "add", "--stdin", "--socket", path]) == exit_codes.TRY_AGAIN
     kept = len(ledger.jobs)
     assert 0 < kept <= 2500
-    words = (
-        f"is full: no record of this request is kept; lines 1 to {kept} are kept, and none from line {kept + 1} on"
-    )
+    words = f"{FULL}; lines 1 to {kept} are kept, and none from line {kept + 1} on"
     assert words in capsys.readouterr().err
 
 
@@ -268,12 +233,6 @@ def test_without_a_daemon_nothing_is_kept(tmp_path: Path, capsys: pytest.Capture
 # -- report -----------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def postgresql() -> Iterator[str]:
-    with postgresql_server.running() as url:
-        yield url
-
-
 @pytest.fixture(params=["sqlite", "postgresql"])
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     """An empty database of records."""
@@ -284,7 +243,7 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
 
     url = str(request.getfixturevalue("postgresql"))
     with psycopg.connect(url, autocommit=True) as server:
-        server.execute("drop table if exists record, subord_schema")
+        server.execute("drop table if exists record, subord_schema, subord_sink, subord_missing")
     yield url
 
 
@@ -528,7 +487,7 @@ def test_postgresql_that_is_not_right_is_said(
     assert "postgresql://ann@/postgres does not answer: " in error
     assert "secret" not in error
     with psycopg.connect(postgresql, autocommit=True) as server:
-        server.execute("drop table if exists record, subord_schema")
+        server.execute("drop table if exists record, subord_schema, subord_sink, subord_missing")
         assert main(["account", "report", "--database", postgresql]) == exit_codes.USAGE
         assert "is no database of a sink" in capsys.readouterr().err
         fill(postgresql, row(1))
@@ -540,7 +499,7 @@ def test_postgresql_that_is_not_right_is_said(
         server.execute("create role other login")
         other = postgresql.replace("subord@", "other@")
         assert main(["account", "report", "--database", other]) == exit_codes.PERMISSION
-        assert "grant select on the tables record and subord_schema" in capsys.readouterr().err
+        assert "grant select on the tables record, subord_schema and subord_missing" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("rest", ["[::1/x", "h/x?foo=1", "h%/x"])

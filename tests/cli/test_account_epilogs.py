@@ -10,15 +10,11 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
-from subord.api.handlers.records import record_handlers
 from subord.services.account.record import Job
-from tests.api.fake_node_api import World
-from tests.api.served_node import fake_daemon
-from tests.cli.test_account_command import FakeLedger
+from tests.api.served_ledger import FakeLedger, served
 
 FOLDER = Path(__file__).parents[2] / "deploy" / "epilog"
 NAMES = ("gridengine", "slurm")
@@ -63,17 +59,18 @@ def script(folder: Path, name: str, socket: str) -> Path:
     subord.write_text(f'#!/bin/sh\n/usr/bin/env >"{folder}/environment"\n{python} -m subord "$@"\n')
     logger = folder / "logger"
     logger.write_text(f'#!/bin/sh\n/bin/cat >"{folder}/logged"\n')
-    text = (FOLDER / name).read_text()
     programs = {folder / "bin" / "scontrol": SCONTROL, folder / "bin" / "squeue": SQUEUE}
-    (folder / "bin").mkdir()
+    (folder / "bin").mkdir(exist_ok=True)
     for program, content in programs.items():
         program.write_text(content)
+    text = (FOLDER / name).read_text()
     for full, other in (("/usr/local/bin/subord", subord), ("/usr/bin/logger", logger)):
         assert full in text
         text = text.replace(full, str(other))
     text = text.replace("PATH=/usr/bin:/usr/local/bin:/opt/slurm/bin", f"PATH='{folder}/bin'")
     for each in (subord, logger, *programs):
         each.chmod(0o755)
+    (folder / "logged").write_text("")
     found = folder / name
     found.write_text(text)
     found.chmod(0o755)
@@ -89,11 +86,17 @@ def run(folder: Path, name: str, socket: str, environment: dict[str, str], *word
     return (folder / "logged").read_text()
 
 
+def logged_and_written(
+    folder: Path, name: str, environment: dict[str, str], *words: str, ledger: FakeLedger | None = None
+) -> tuple[str, list[Job | None]]:
+    ledger = ledger or FakeLedger()
+    with served(ledger) as socket:
+        return run(folder, name, socket, environment, *words), ledger.jobs
+
+
 def written(folder: Path, name: str, environment: dict[str, str], *words: str) -> Job:
-    ledger = FakeLedger()
-    with fake_daemon(World().node(4), orders=record_handlers(SimpleNamespace(ledger=ledger))) as socket:  # type: ignore[arg-type]
-        assert run(folder, name, socket, environment, *words) == ""
-    (job,) = ledger.jobs
+    logged, (job,) = logged_and_written(folder, name, environment, *words)
+    assert logged == ""
     assert job is not None
     return job
 
@@ -115,8 +118,11 @@ def test_slurm(tmp_path: Path) -> None:
         ({"SLURM_JOB_NODELIST": "", "SLURM_NODELIST": "n[1-4]"}, (4, 0, 9, 1000)),
         ({"SLURM_JOB_NODELIST": "n[1-9]"}, (8, 0, 9, 1000)),  # which scontrol does not know here
         ({"SLURM_JOB_EXIT_CODE2": "3:0"}, (4, 3, 0, 1000)),
+        ({"SLURM_JOB_EXIT_CODE2": "0:125"}, (4, 125, None, 1000)),  # out of memory
+        ({"SLURM_JOB_EXIT_CODE2": "0:64"}, (4, 0, 64, 1000)),
         ({"SLURM_JOB_START_TIME": ""}, (4, 0, 9, 1000)),  # slurmctld knows it
         ({"SLURM_JOB_START_TIME": "", "SLURM_JOB_ID": "18"}, (4, 0, 9, None)),
+        ({"SLURM_JOB_START_TIME": "0"}, (4, 0, 9, None)),  # it was not started
         (dict.fromkeys(set(SLURM) - {"SLURM_JOB_ID"}, "") | {"SLURM_JOB_ID": "18"}, (1, None, None, None)),
     ],
 )
@@ -128,10 +134,75 @@ def test_slurm_of_other_releases(
     assert (job.slots, job.status, job.signal, job.started) == found
 
 
-def test_slurm_with_a_controller_whose_clock_is_ahead(tmp_path: Path) -> None:
-    ahead = int(time.time()) + 100
-    job = written(tmp_path, "slurm", {**SLURM, "SLURM_JOB_START_TIME": str(ahead)})
-    assert (job.started, job.ended) == (ahead, ahead)
+def test_slurm_of_a_short_job_that_a_host_with_a_fast_clock_has_started(tmp_path: Path) -> None:
+    started = int(time.time()) + 100
+    job = written(tmp_path, "slurm", {**SLURM, "SLURM_JOB_START_TIME": str(started)})
+    assert (job.started, job.ended) == (started, started)
+
+
+def test_names_are_utf_8_in_every_locale(tmp_path: Path) -> None:
+    name = "b\u00fcb \u2603"
+    variables = {**SLURM, "SLURM_JOB_USER": name, "SLURM_JOB_ACCOUNT": name, "LC_ALL": "de_DE.ISO-8859-1"}
+    job = written(tmp_path, "slurm", variables)
+    assert (job.user, job.account) == (name, name)
+    assert "LC_ALL=C\n" in (tmp_path / "environment").read_text()
+    assert written(tmp_path, "gridengine", variables, "17", "0", name, "all.q", "n4").user == name
+    assert "LC_ALL" not in (tmp_path / "environment").read_text()
+
+
+@pytest.mark.parametrize("variable", ["SLURM_JOB_START_TIME", "SLURM_JOB_CPUS_PER_NODE", "SLURM_JOB_EXIT_CODE2"])
+def test_slurm_with_a_value_that_is_wrong_has_a_record_without_it(tmp_path: Path, variable: str) -> None:
+    logged, (job,) = logged_and_written(tmp_path, "slurm", {**SLURM, variable: "x:y"})
+    assert job is not None
+    assert (job.id, job.account, job.started, job.slots, job.status) == ("17", "physics", None, 1, None)
+    assert logged.startswith("the record of job 17: subord: ")
+    assert logged.endswith("; no record is kept; without start, slots and exit status it is kept\n")
+
+
+@pytest.mark.parametrize("usage", ["exit_status=-1", "start_time=x", "ru_maxrss=1e9", "end_time=99999999999"])
+def test_the_owner_of_a_job_cannot_keep_it_out_of_the_records(tmp_path: Path, usage: str) -> None:
+    (tmp_path / "usage").write_text(f"{usage}\n")
+    environment = {"SGE_JOB_SPOOL_DIR": str(tmp_path), "NSLOTS": "4"}
+    words = ("17", "0", "ann", "all.q", "n4")
+    logged, (job,) = logged_and_written(tmp_path, "gridengine", environment, *words)
+    assert job is not None
+    assert (job.id, job.user, job.slots, job.status) == ("17", "ann", 1, None)
+    assert logged.endswith("; no record is kept; without the environment of the job it is kept\n")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_names_that_are_too_long_are_logged_with_the_job(tmp_path: Path, name: str) -> None:
+    variables = {**SLURM, "SLURM_JOB_ACCOUNT": "x" * 100_000}
+    logged, jobs = logged_and_written(tmp_path, name, variables, "17", "0", "ann", "x" * 100_000, "n4")
+    assert jobs == []
+    assert logged.startswith("the record of job 17: subord: ")
+    assert logged.count("no record is kept") == 2
+    assert len(logged) < 1000
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_full_spool_is_logged_and_nothing_is_tried_again(tmp_path: Path, name: str) -> None:
+    logged, jobs = logged_and_written(tmp_path, name, SLURM, "17", "0", "ann", "all.q", "n4", ledger=FakeLedger(0))
+    assert jobs == []
+    assert logged.count("the spool of this node is full") == 1
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_program_or_a_log_that_hangs_is_ended(tmp_path: Path, name: str) -> None:
+    found = script(tmp_path, name, "")
+    found.write_text(found.read_text().replace("--kill-after=1 10", "--kill-after=1 1").replace("=1 5", "=1 1"))
+    for program in ("subord", "logger"):
+        (tmp_path / program).write_text("#!/bin/sh\ntrap '' TERM\necho slow\nexec /bin/sleep 60\n")
+    began = time.monotonic()
+    subprocess.run([found, "17"], env={}, capture_output=True, timeout=50, check=True)
+    assert time.monotonic() - began < 20
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_without_any_variable_or_word_nothing_is_written(tmp_path: Path, name: str) -> None:
+    logged, jobs = logged_and_written(tmp_path, name, {})
+    assert jobs == []
+    assert "there is no field `id`" in logged
 
 
 def test_gridengine(tmp_path: Path) -> None:
@@ -158,9 +229,9 @@ def test_gridengine(tmp_path: Path) -> None:
 
 
 def test_gridengine_without_the_file_of_usage(tmp_path: Path) -> None:
-    environment = {"SGE_JOB_SPOOL_DIR": "/nowhere", "NSLOTS": "UNDEFINED"}
+    environment = {"SGE_JOB_SPOOL_DIR": "/nowhere", "NSLOTS": "2"}
     job = written(tmp_path, "gridengine", environment, "17", "3", "ann", "all.q", "n4")
-    assert (job.id, job.user, job.slots, job.started, job.status) == ("17.3", "ann", 1, None, None)
+    assert (job.id, job.user, job.slots, job.started, job.status) == ("17.3", "ann", 2, None, None)
 
 
 def test_gridengine_of_a_job_that_could_not_be_started(tmp_path: Path) -> None:

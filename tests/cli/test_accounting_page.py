@@ -104,6 +104,16 @@ def test_its_query_of_postgresql() -> None:
             assert database.execute(blocks("sql")[1].encode()).fetchall() == [("ann", 1), ("bob", 1)]
 
 
+def test_its_way_to_bring_records_of_a_lost_database_back(tmp_path: Path) -> None:
+    place, lost = (str(tmp_path / name) for name in ("sink", "lost"))
+    fill(place, row(1), row(4))
+    fill(lost, row(1), row(2), row(3))
+    with sqlite3.connect(place) as database:
+        database.executescript(blocks("sql")[2].replace("/var/lib/subord/lost.sqlite", lost))
+        assert database.execute("select sequence from record order by 1").fetchall() == [(1,), (2,), (3,), (4,)]
+    database.close()
+
+
 def test_its_tables_name_all_fields_and_rows() -> None:
     table = PAGE.partition("## The record")[2].partition("\n## ")[0]
     named = {name for line in table.splitlines() if line.startswith("| `") for name in re.findall(r"`(\w+)`", line)}

@@ -8,11 +8,9 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import postgresql_server
 import pytest
 import trio
 import trio.testing
@@ -139,13 +137,6 @@ os.kill(os.getpid(), 9)
 # -- sinks ----------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def postgresql() -> Iterator[str]:
-    """The URL of a server of this test alone."""
-    with postgresql_server.running() as url:
-        yield url
-
-
 @pytest.fixture(params=["sqlite", "postgresql"])
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     return str(tmp_path / "sink") if request.param == "sqlite" else str(request.getfixturevalue("postgresql"))
@@ -200,7 +191,9 @@ def test_a_database_of_a_later_release_is_left_as_it_is(place: str) -> None:
         with pytest.raises(SinkError, match=r"schema 99 is of a later release .* nothing was changed"):
             open_sink(place)
     finally:
-        database.execute("pragma user_version = 2" if is_file else "delete from subord_schema where version = 99")
+        database.execute(
+            f"pragma user_version = {schema.VERSION}" if is_file else "delete from subord_schema where version = 99"
+        )
         sink.close()
 
 

@@ -6,15 +6,12 @@ import os
 import pwd
 import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 import trio
 from conditions import until
 
-from subord.api.handlers.records import record_handlers
 from subord.services.account import of_commands
 from subord.services.account.record import Job
 from subord.services.acting import Context
@@ -23,23 +20,10 @@ from subord.services.exec.agent import act
 from subord.services.exec.outcome import Ended
 from subord.services.exec.task import Run, encode
 from subord.services.looking import LookError
-from tests.api.fake_node_api import World
-from tests.api.served_node import fake_daemon
-from tests.cli.test_account_command import FakeLedger
+from tests.api.served_ledger import FakeLedger
 
 ME = pwd.getpwuid(os.geteuid()).pw_name
 TAG = bytes(range(16))
-
-
-@pytest.fixture
-def ledger() -> FakeLedger:
-    return FakeLedger()
-
-
-@pytest.fixture
-def socket(ledger: FakeLedger) -> Iterator[str]:
-    with fake_daemon(World().node(4), orders=record_handlers(SimpleNamespace(ledger=ledger))) as path:  # type: ignore[arg-type]
-        yield path
 
 
 async def ran(top: Path, socket: str, *words: str, accounts: bool = True, **given: object) -> Ended:

@@ -230,6 +230,8 @@ def _counted(counters: Counters) -> Iterator[Metric]:
     yield _count(
         "records_stored", "Records that this sink got, those that came again included", counters.records_stored
     )
+    text = "Records that the database of this sink lacks since it was restored to an earlier state"
+    yield _gauge("records_missing", text, counters.records_missing)
     yield _by("send_errors", "Datagrams that the kernel rejected, by errno name", "errno", counters.send_errors)
 
 

@@ -1,11 +1,14 @@
 """Takes records of writers on this node into the ledger.
 
-Input: a POST with a JSON list of records, from root or the daemon's own user. Output: how many are accepted, which is
-all or none; they are on the disk then. A writer without an answer does not know, and may write twice.
+Input: a POST with a JSON list of records, from root or the daemon's own user, and the checks of services, by kind.
+Output: how many are accepted, which is all or none; they are on the disk then. A writer without an answer does not
+know, and may write twice. Invariant: the body of a kind without a check is not read.
 """
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable, Mapping
 from typing import Annotated
 
 import msgspec
@@ -26,8 +29,8 @@ class _Given(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 _decoder = msgspec.json.Decoder(Annotated[list[_Given], msgspec.Meta(max_length=bounds.BATCH_RECORDS_MAX)])
 
 
-def record_handlers(node: NodeApi) -> Orders:
-    """The handler of `/v1/records`."""
+def record_handlers(node: NodeApi, checks: Mapping[str, Callable[[bytes, float], str]]) -> Orders:
+    """The handler of `/v1/records`. `checks`: of a body at a time, with what is wrong with it."""
 
     async def take(call: Call) -> Response:
         if not call.is_owner:
@@ -39,7 +42,20 @@ def record_handlers(node: NodeApi) -> Orders:
         records = tuple(Record(each.kind, each.body.encode()) for each in given)
         if any(len(each.body) > bounds.RECORD_BYTES_MAX for each in records):
             return failure(400, f"a record has more than {bounds.RECORD_BYTES_MAX} bytes: no record is kept")
+        if wrong := _wrong(records, checks):
+            return failure(400, f"{wrong}; no record is kept")
         reason = await node.ledger.append(records)
         return failure(507, reason) if reason else document(RecordsDocument(accepted=len(records)))
 
     return {"/v1/records": take}
+
+
+def _wrong(records: tuple[Record, ...], checks: Mapping[str, Callable[[bytes, float], str]]) -> str:
+    """What is wrong with the first record that is; "": nothing."""
+    now = time.time()
+    for number, each in enumerate(records, 1):
+        check = checks.get(each.kind)
+        if check is not None and (why := check(each.body, now)):
+            which = f"record {number}: " if len(records) > 1 else ""
+            return f"{which}{why}"
+    return ""

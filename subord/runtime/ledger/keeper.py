@@ -27,13 +27,16 @@ from subord.runtime import late
 from subord.runtime.counters import Counters
 
 if TYPE_CHECKING:
-    from subord.runtime.ledger.sinks import Row, Sink
+    from subord.runtime.ledger.restores import WatchedSink
+    from subord.runtime.ledger.sinks import Row
     from subord.runtime.ledger.spool import SqliteSpool
 
 logger = logging.getLogger("subord")
 SPOOL_FILE: Final = "spool.sqlite"
 REOPEN_S: Final = 5.0
 """Until a sink that failed is opened again."""
+CLOSE_S_MAX: Final = 1.0
+"""For a database that may no longer answer."""
 ROWS_MAX: Final = 16_384
 """Records of one transaction of a sink; one batch always fits."""
 FULL: Final = (
@@ -41,6 +44,12 @@ FULL: Final = (
 )
 NO_DIRECTORY: Final = "this node keeps no records: set node.state_directory; no record of this request is kept"
 FAILED: Final = "the spool of this node cannot be written: no record of this request is kept; the log says why"
+
+
+async def _close(sink: WatchedSink) -> None:
+    """Also at the end of the daemon: SQLite then brings its log into the file, which may be copied."""
+    with suppress(Exception), trio.move_on_after(CLOSE_S_MAX, shield=True):
+        await trio.to_thread.run_sync(sink.close, abandon_on_cancel=True)
 
 
 class LedgerKeeper:
@@ -58,7 +67,7 @@ class LedgerKeeper:
         self._stores: dict[Key, Sequence[Record]] = {}
         self._has_stores = trio.Event()
         self._nursery: trio.Nursery | None = None
-        self._warned = ""
+        self._warned = self._found = ""
         counters.spool_bytes_max = config.spool_bytes_max if directory else 0
         counters.spool_state = "keeps" if directory else ""
 
@@ -185,25 +194,34 @@ class LedgerKeeper:
                 self._warned = ""
                 self._counters.sink_state = "stores"
                 self.feed(SinkIs(able=True))
-                await self._store_until_failure(sink)
-                self._counters.sink_state = "fails"
-                self.feed(SinkIs(able=False))
-                with suppress(Exception):
-                    await trio.to_thread.run_sync(sink.close, abandon_on_cancel=True)
+                try:
+                    await self._store_until_failure(sink)
+                    self._counters.sink_state = "fails"
+                    self.feed(SinkIs(able=False))
+                finally:
+                    await _close(sink)
             await trio.sleep(REOPEN_S)
 
-    async def _open_sink(self) -> Sink | None:
-        if not await late.load("subord.runtime.ledger.sinks"):
+    async def _open_sink(self) -> WatchedSink | None:
+        if not await late.load("subord.runtime.ledger.restores"):
             return None
-        from subord.runtime.ledger.sinks import SinkError, open_sink  # noqa: PLC0415
+        from subord.runtime.ledger.restores import open_watched  # noqa: PLC0415
+        from subord.runtime.ledger.sinks import SinkError  # noqa: PLC0415
 
         try:
-            return await trio.to_thread.run_sync(open_sink, self._config.sink, abandon_on_cancel=True)
+            sink = await trio.to_thread.run_sync(
+                open_watched, self._config.sink, self._directory, abandon_on_cancel=True
+            )
         except SinkError as error:
             self._warn(f"cannot open ledger.sink, records stay in the spools of their nodes: {error}")
             return None
+        self._counters.records_missing = sink.missing
+        if sink.found != self._found:
+            self._found = sink.found
+            logger.log(logging.ERROR if sink.missing else logging.INFO, "%s", sink.found)
+        return sink
 
-    async def _store_until_failure(self, sink: Sink) -> None:
+    async def _store_until_failure(self, sink: WatchedSink) -> None:
         """All batches that wait go into one transaction, up to a bound."""
         from subord.runtime.ledger.sinks import SinkError  # noqa: PLC0415
 

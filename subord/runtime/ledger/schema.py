@@ -37,7 +37,14 @@ create table if not exists record (
 )
 """
 _BY_TIME: Final = "create index if not exists record_by_time on record (kind, stored_at)"
-CHANGES: Final = (_TABLE, _BY_TIME)
+_SINKS: Final = "create table if not exists subord_sink (id text primary key, commits bigint not null)"
+_MISSING: Final = """
+create table if not exists subord_missing (
+  node text not null, incarnation bigint not null, first_sequence bigint not null, last_sequence bigint not null,
+  found_at bigint not null default ({now}), primary key (node, incarnation, first_sequence)
+)
+"""
+CHANGES: Final = (_TABLE, _BY_TIME, _SINKS, _MISSING)
 """Each makes the next version."""
 VERSION: Final = len(CHANGES)
 _SQLITE: Final = _Types("blob", "cast(strftime('%s', 'now') as integer)")

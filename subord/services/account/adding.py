@@ -1,8 +1,10 @@
 """`subord account add`: gives records of jobs to the daemon of this node.
 
 Inputs are the options, or lines of JSON on standard input; output is how many records are on the disk of this node.
-Invariants: all records are checked before the first is given, so a mistake in one keeps none; the daemon keeps all
-records of a request or none, and a failure between two requests says which lines are kept.
+Standard input is read twice, or a copy on the disk if that is not possible: first to check, then to give. Invariants:
+all records are checked before the first is given, so a mistake in one keeps none; the daemon keeps all records of a
+request or none, and a failure between two requests says which lines are kept; no more than one request and one line
+are held in memory.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ import json
 import sys
 import time
 from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from itertools import count as count_up
 from typing import BinaryIO, Final, NamedTuple
 
@@ -27,6 +30,8 @@ NOTHING: Final = "no record is kept"
 REQUEST_BYTES_MAX: Final = 60_000
 """The daemon takes some more (api/http/server.py), and one record always fits."""
 INPUT_BYTES_MAX: Final = 64 << 20
+LINE_BYTES_MAX: Final = 256 << 10
+"""A record in escapes takes less than half of it."""
 _KIBIBYTES: Final = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 
@@ -38,18 +43,32 @@ class Line(NamedTuple):
     is_late: bool
 
 
+class Given(NamedTuple):
+    """What the daemon has accepted. `last`: the number of the last line."""
+
+    records: int = 0
+    late: int = 0
+    last: int = 0
+
+
+class _LineError(Exception):
+    """A line is wrong: `line 5: ...`."""
+
+
 def run(arguments: argparse.Namespace) -> int:
     """Prints how many records are accepted. Raises CommandError."""
     now = time.time()
     arguments.label = [each for each in arguments.label if each]
     if arguments.stdin and (_options(arguments) or arguments.label):
         raise CommandError(f"give the options of one record or --stdin, not both; {NOTHING}", exit_codes.USAGE)
-    found = list(_of_lines(sys.stdin.buffer, now)) if arguments.stdin else [_of_options(arguments, now)]
-    _give(arguments, found)
+    if arguments.stdin:
+        with _checked(now) as source:
+            given = _give(arguments, _of_lines(source, now))
+    else:
+        given = _give(arguments, (_of_options(arguments, now),))
     if not arguments.quiet:
-        late = sum(each.is_late for each in found)
-        more = f", {late} of them late: the job ended more than a day ago" if late else ""
-        print(f"{count(len(found), 'record')} accepted{more}")
+        more = f", {given.late} of them late: the job ended more than a day ago" if given.late else ""
+        print(f"{count(given.records, 'record')} accepted{more}")
     return exit_codes.OK
 
 
@@ -73,23 +92,81 @@ def _of_options(arguments: argparse.Namespace, now: float) -> Line:
         raise CommandError(f"{error}; {NOTHING}", exit_codes.USAGE) from None
 
 
-def _of_lines(source: BinaryIO, now: float) -> Iterator[Line]:
-    """Empty lines are passed over. The input may have no end, and no line feed."""
+@contextmanager
+def _checked(now: float) -> Iterator[BinaryIO]:
+    """Standard input, to be read again, after all its lines have been checked. Raises CommandError."""
+    source = sys.stdin.buffer
+    if source.seekable():
+        start = source.tell()
+        _check(source, now, None)
+        source.seek(start)
+        yield source
+        return
+    from tempfile import TemporaryFile
+
+    with ExitStack() as resources:
+        with _copying():
+            copy = resources.enter_context(TemporaryFile())
+        _check(source, now, copy)
+        with _copying():
+            copy.seek(0)
+        yield copy
+
+
+@contextmanager
+def _copying() -> Iterator[None]:
+    """Makes a CommandError of what the copy raises."""
+    try:
+        yield
+    except OSError as error:
+        why = error.strerror or str(error)
+        words = f"the input cannot be kept on the disk while it is checked ({why}): free space, or set TMPDIR"
+        raise CommandError(f"{words}; {NOTHING}", exit_codes.TRY_AGAIN) from None
+
+
+def _check(source: BinaryIO, now: float, copy: BinaryIO | None) -> None:
+    """Raises CommandError."""
+    try:
+        for number, line in _lines(source):
+            _of_line(number, line, now)
+            if copy is not None:
+                with _copying():
+                    copy.write(line)
+    except _LineError as error:
+        raise CommandError(f"{error}; {NOTHING}", exit_codes.USAGE) from None
+
+
+def _lines(source: BinaryIO) -> Iterator[tuple[int, bytes]]:
+    """With their numbers. The input may have no end, and no line feed. Raises _LineError."""
     left = INPUT_BYTES_MAX
     for number in count_up(1):
-        line = source.readline(left + 1)
+        line = source.readline(LINE_BYTES_MAX + 1)
         left -= len(line)
         if not line:
             return
+        if len(line) > LINE_BYTES_MAX:
+            raise _LineError(f"line {number} has more than {LINE_BYTES_MAX >> 10} KiB: give one record per line")
         if left < 0:
-            words = f"more than {INPUT_BYTES_MAX >> 20} MiB at once: give the lines in parts; {NOTHING}"
-            raise CommandError(words, exit_codes.USAGE)
-        if not line.strip():
-            continue
-        try:
-            yield _line(number, of_line(line), now)
-        except RecordError as error:
-            raise CommandError(f"line {number}: {error}; {NOTHING}", exit_codes.USAGE) from None
+            words = f"more than {INPUT_BYTES_MAX >> 20} MiB at once: give the lines in parts"
+            raise _LineError(f"the input has {words}")
+        yield number, line
+
+
+def _of_lines(source: BinaryIO, now: float) -> Iterator[Line]:
+    """Empty lines are passed over. Raises _LineError."""
+    for number, line in _lines(source):
+        if (found := _of_line(number, line, now)) is not None:
+            yield found
+
+
+def _of_line(number: int, line: bytes, now: float) -> Line | None:
+    """None: it is empty. Raises _LineError."""
+    if not line.strip():
+        return None
+    try:
+        return _line(number, of_line(line), now)
+    except RecordError as error:
+        raise _LineError(f"line {number}: {error}") from None
 
 
 def _line(number: int, job: Job, now: float) -> Line:
@@ -124,18 +201,25 @@ def _labels(texts: Iterable[str]) -> dict[str, str]:
 # -- requests ---------------------------------------------------------------------------------------------------
 
 
-def _give(arguments: argparse.Namespace, found: list[Line]) -> None:
-    path, kept = socket_path(arguments), 0
-    for part in _parts(found):
-        body = f"[{','.join(each.text for each in part)}]".encode()
-        try:
-            change(path, "/v1/records", arguments.timeout, body=body)
-        except CommandError as error:
-            raise CommandError(f"{error}{_how_far(found, kept, part, error)}", error.exit_code) from None
-        kept += len(part)
+def _give(arguments: argparse.Namespace, found: Iterable[Line]) -> Given:
+    """Raises CommandError."""
+    path, given = socket_path(arguments), Given()
+    try:
+        for part in _parts(found):
+            body = f"[{','.join(each.text for each in part)}]".encode()
+            try:
+                change(path, "/v1/records", arguments.timeout, body=body)
+            except CommandError as error:
+                raise CommandError(f"{error}{_how_far(given.last, part, error)}", error.exit_code) from None
+            late = given.late + sum(each.is_late for each in part)
+            given = Given(given.records + len(part), late, part[-1].number)
+    except _LineError as error:
+        how_far = f"lines 1 to {given.last} are kept, and none after" if given.last else NOTHING
+        raise CommandError(f"{error}: the input was changed meanwhile; {how_far}", exit_codes.USAGE) from None
+    return given
 
 
-def _parts(found: list[Line]) -> Iterator[list[Line]]:
+def _parts(found: Iterable[Line]) -> Iterator[list[Line]]:
     """The records of each request."""
     part, size = list[Line](), 0
     for each in found:
@@ -149,13 +233,14 @@ def _parts(found: list[Line]) -> Iterator[list[Line]]:
         yield part
 
 
-def _how_far(found: list[Line], kept: int, part: list[Line], error: CommandError) -> str:
-    """What the error leaves open. A daemon that has not answered may have kept the records of the request."""
+def _how_far(last: int, part: list[Line], error: CommandError) -> str:
+    """What the error leaves open. `last`: the last line that is kept; 0: none. A daemon that has not answered may
+    have kept the records of the request."""
     is_open = isinstance(error, SilentError | BrokenOffError)
     if part[0].number == 0:
         return "; whether the record is kept is not known" if is_open else ""
-    before = f"lines 1 to {found[kept - 1].number} are kept" if kept else "no line before is kept"
+    before = f"lines 1 to {last} are kept" if last else "no line before is kept"
     if not is_open:
-        return f"; {before}, and none from line {part[0].number} on" if kept else ""
+        return f"; {before}, and none from line {part[0].number} on" if last else ""
     lines = f"lines {part[0].number} to {part[-1].number}"
     return f"; {before}, of {lines} it is not known, and none after is kept"

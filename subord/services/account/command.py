@@ -3,27 +3,42 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping
 
 from subord.client.options import add_asking, add_json
 from subord.services.account.words import BY, CONFIG, KINDS
 from subord.services.asking import add_asking_nodes
 
-TEXTS = {
-    "user": "the user whose job it is",
-    "group": "the group of the user",
-    "account": "the account or project that pays",
-    "queue": "the queue or partition",
-    "cluster": "the batch system, if a database has jobs of several",
-    "host": "the host that it ran on (default: this node)",
+JOB = {
+    "ID": {"id": "the id of the job in the batch system"},
+    "TEXT": {
+        "user": "the user whose job it is",
+        "group": "the group of the user",
+        "account": "the account or project that pays",
+        "queue": "the queue or partition",
+        "cluster": "the batch system, if a database has jobs of several",
+        "host": "the host that it ran on (default: this node)",
+    },
+    "TIME": {
+        "submitted": "when it was submitted",
+        "started": "when it began",
+        "ended": "when it ended (default: now)",
+    },
+    "NUMBER": {
+        "status": "its exit status, 0 to 255",
+        "signal": "the signal that ended it; 0: none",
+        "slots": "the slots or CPUs that it had (default: 1)",
+        "cpu-user-s": "CPU seconds in user mode",
+        "cpu-system-s": "CPU seconds in the kernel",
+        "rss-bytes": "the most memory that it had at once; with K, M or G in units of 1024",
+    },
 }
-TIMES = {"submitted": "when it was submitted", "started": "when it began", "ended": "when it ended (default: now)"}
-NUMBERS = {
-    "status": "its exit status, 0 to 255",
-    "signal": "the signal that ended it; 0: none",
-    "slots": "the slots or CPUs that it had (default: 1)",
-    "cpu-user-s": "CPU seconds in user mode",
-    "cpu-system-s": "CPU seconds in the kernel",
-    "rss-bytes": "the most memory that it had at once; with K, M or G in units of 1024",
+"""The options of a record, by what they take."""
+PERIOD = {
+    "TIME": {
+        "since": "jobs that ended then or later (default: all)",
+        "until": "jobs that ended earlier (default: all)",
+    }
 }
 
 
@@ -54,13 +69,7 @@ def _add_add(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
         "daemon, or it breaks off; 75 if the spool is full or fails, or the daemon does not answer in time",
     )
     found = parser.add_argument_group("the job")
-    found.add_argument("--id", metavar="ID", help="the id of the job in the batch system")
-    for name, text in TEXTS.items():
-        found.add_argument(f"--{name}", metavar="TEXT", help=text)
-    for name, text in TIMES.items():
-        found.add_argument(f"--{name}", metavar="TIME", help=text)
-    for name, text in NUMBERS.items():
-        found.add_argument(f"--{name}", metavar="NUMBER", help=text)
+    _add_options(found, JOB)
     text = "a label, such as gpu=a100; may be repeated, up to 16 times"
     found.add_argument("--label", metavar="NAME=VALUE", action="append", default=[], help=text)
     many = parser.add_argument_group("many jobs")
@@ -68,6 +77,13 @@ def _add_add(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
     many.add_argument("--stdin", action="store_true", help=text)
     parser.add_argument("-q", "--quiet", action="store_true", help="print nothing on success")
     add_asking(parser)
+
+
+def _add_options(place: argparse._ActionsContainer, options: Mapping[str, Mapping[str, str]]) -> None:
+    """Those of a table such as JOB."""
+    for metavar, texts in options.items():
+        for name, text in texts.items():
+            place.add_argument(f"--{name}", metavar=metavar, help=text)
 
 
 def _add_report(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -81,8 +97,7 @@ def _add_report(actions: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     )
     text = "one row for each (default: user); a day is that of the end, in UTC"
     parser.add_argument("--by", choices=BY, default="user", help=text)
-    parser.add_argument("--since", metavar="TIME", help="jobs that ended then or later (default: all)")
-    parser.add_argument("--until", metavar="TIME", help="jobs that ended earlier (default: all)")
+    _add_options(parser, PERIOD)
     parser.add_argument("--kind", choices=KINDS, default=KINDS[0], help="the kind of the records (default: job)")
     text = "the file or URL of a database of records; may be repeated (default: ledger.sink of the configuration)"
     parser.add_argument("--database", metavar="PLACE", action="append", default=[], help=text)

@@ -19,6 +19,7 @@ from subord.client import exit_codes
 from subord.client.errors import CommandError
 from subord.client.text import printable
 from subord.runtime.ledger import schema
+from subord.runtime.ledger.missing import Range
 from subord.runtime.ledger.sinks import CONNECT_S_MAX, POSTGRESQL
 
 if TYPE_CHECKING:
@@ -30,6 +31,12 @@ ROWS: Final = 2_000
 UNCHANGED: Final = "nothing was changed"
 _COLUMNS: Final = "select node, incarnation, sequence, body, stored_at from record"
 _TYPES: Final = (str, int, int, bytes, int)
+_MISSING: Final = "select node, incarnation, first_sequence, last_sequence from subord_missing"
+_MISSING_SINCE: Final = 4
+"""The version of the schema that has the table."""
+_PRESENT: Final = (
+    "select sequence from record where node = {0} and incarnation = {0} and sequence between {0} and {0}"
+)
 _NEWEST: Final = "select stored_at, node from record where kind = {} order by stored_at desc limit 1"
 
 
@@ -64,6 +71,12 @@ class Database(Protocol):
 
     def records(self, kind: str, since: float, *, in_order: bool) -> Iterator[Stored]:
         """Those that were stored then or later. `in_order`: in the order of their names."""
+
+    def missing(self) -> list[Range] | None:
+        """What it lacks since it was restored; None: this user may not know."""
+
+    def present(self, names: Range) -> Iterator[int]:
+        """The sequences of these that it has, in their order."""
 
 
 @contextmanager
@@ -114,6 +127,18 @@ class _Sqlite:
         with _failing_sqlite(self.place):
             for row in self._connection.execute(query, (kind, since)):
                 yield Stored._make(self._checked(row, _TYPES))
+
+    def missing(self) -> list[Range] | None:
+        with _failing_sqlite(self.place):
+            if schema.version_of_sqlite(self._connection) < _MISSING_SINCE:
+                return []
+            rows = self._connection.execute(_MISSING).fetchall()
+        return [Range._make(self._checked(row, (str, int, int, int))) for row in rows]
+
+    def present(self, names: Range) -> Iterator[int]:
+        with _failing_sqlite(self.place):
+            for (sequence,) in self._connection.execute(f"{_PRESENT.format('?')} order by 1", names):
+                yield sequence
 
     def _checked(self, row: tuple[Any, ...], types: tuple[type, ...]) -> tuple[Any, ...]:
         """A column of SQLite takes values of any type. Raises CommandError."""
@@ -201,6 +226,22 @@ class _Postgresql:
             cursor.execute(query, (kind, int(since)))
             yield from map(Stored._make, cursor)
 
+    def missing(self) -> list[Range] | None:
+        with _failing_postgresql(self.place):
+            if schema.version_of_postgresql(self._connection) < _MISSING_SINCE:
+                return []
+            may = self._connection.execute(b"select has_table_privilege('subord_missing', 'select')").fetchone()
+            if may is None or not may[0]:
+                return None
+            return list(map(Range._make, self._connection.execute(_MISSING.encode()).fetchall()))
+
+    def present(self, names: Range) -> Iterator[int]:
+        query = f"{_PRESENT.format('%s')} order by 1".encode()
+        with _failing_postgresql(self.place), self._connection.cursor("present", binary=True) as cursor:
+            cursor.itersize = ROWS
+            for (sequence,) in cursor.execute(query, names):
+                yield sequence
+
 
 @contextmanager
 def _opened_postgresql(place: str) -> Iterator[Database]:
@@ -230,8 +271,8 @@ def _failing_postgresql(place: str) -> Iterator[None]:
         words = f"{place} is no database of a sink ({error.diag.message_primary}): name that of a sink; {UNCHANGED}"
         raise CommandError(words, exit_codes.USAGE) from None
     except psycopg.errors.InsufficientPrivilege as error:
-        words = f"{place} cannot be read ({error.diag.message_primary}): grant select on the tables record and "
-        raise CommandError(f"{words}subord_schema; {UNCHANGED}", exit_codes.PERMISSION) from None
+        words = f"{place} cannot be read ({error.diag.message_primary}): grant select on the tables record, "
+        raise CommandError(f"{words}subord_schema and subord_missing; {UNCHANGED}", exit_codes.PERMISSION) from None
     except psycopg.Error as error:
         if isinstance(error, psycopg.ProgrammingError) and error.sqlstate is None:  # its words have the password
             words = f"{place} is no URL of PostgreSQL: write postgresql://USER@HOST/DATABASE; {UNCHANGED}"

@@ -104,6 +104,8 @@ _PLAIN: Final = {
     "`float`": "a number",
     "`str`": "a text",
     " | null`": "`",
+    "`object`": "a JSON object",
+    "`array`": "a list",
 }
 """Words of the decoder, and plain ones."""
 _PLACE: Final = re.compile(r"(?s)(.*) - at `\$\.?(.*)`\Z")
@@ -152,6 +154,15 @@ def body_of(job: Job, now: float) -> bytes:
     if len(body) > RECORD_BYTES_MAX:
         raise RecordError(f"the record has {len(body)} bytes, and not at most {RECORD_BYTES_MAX}")
     return body
+
+
+def wrong(body: bytes, now: float) -> str:
+    """Why a record with this body may not be written now; "": it may."""
+    try:
+        body_of(of_line(body), now)
+    except RecordError as error:
+        return str(error)
+    return ""
 
 
 def is_late(job: Job, at: float) -> bool:

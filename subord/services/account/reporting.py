@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import argparse
 import csv
+import heapq
 import json
 import sys
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
+from itertools import groupby
 from math import isinf
 
 import msgspec
@@ -21,6 +23,7 @@ from subord.api.models.document import Count, Document, Time, time_text
 from subord.client import exit_codes
 from subord.client.errors import CommandError, to_stderr
 from subord.client.text import columns, count, printable
+from subord.runtime.ledger.missing import Range, merged
 from subord.services.account import reading, times
 from subord.services.account.sums import Period, Report, Sums, each_once
 from subord.services.account.words import CONFIG
@@ -52,7 +55,8 @@ class DatabaseDocument(msgspec.Struct, frozen=True, kw_only=True):
 class ReportDocument(Document, frozen=True, kw_only=True):
     """`since`, `until`: the ends of the jobs; null: all. `records`: in the sums. `unreadable`: stored in the period,
     and not in the sums. `late`: stored more than a day after the job had ended. `without_start`, `without_cpu`,
-    `without_status`: records that do not say it."""
+    `without_status`: records that do not say it. `missing`: records of any kind and time that a sink had stored and
+    that none of the databases has since one was restored; null: a database does not let this user know."""
 
     by: str
     since: Time | None
@@ -65,6 +69,7 @@ class ReportDocument(Document, frozen=True, kw_only=True):
     without_start: Count
     without_cpu: Count
     without_status: Count
+    missing: Count | None
     databases: tuple[DatabaseDocument, ...]
 
 
@@ -92,7 +97,8 @@ def run(arguments: argparse.Namespace) -> int:
         is_one, since = len(sources) == 1, period.stored_since
         for each in each_once([each.counted(arguments.kind, since, in_order=not is_one) for each in sources]):
             report.add(each)
-    found = _document(arguments.by, period, report, sources)
+        missing = _missing([each.database for each in sources])
+    found = _document(arguments.by, period, report, sources, missing)
     if arguments.json:
         print(json.dumps(msgspec.to_builtins(found)))
     elif arguments.csv:
@@ -102,12 +108,23 @@ def run(arguments: argparse.Namespace) -> int:
     return exit_codes.OK
 
 
+def _missing(databases: list[reading.Database]) -> int | None:
+    """How many records all databases together lack. Another sink may have what one lacks."""
+    told = [each.missing() for each in databases]
+    if None in told:
+        return None
+    ranges = merged(each for found in told if found for each in found)
+    return sum(each.records - _present(each, databases) for each in ranges)
+
+
+def _present(names: Range, databases: Iterable[reading.Database]) -> int:
+    """How many of these records any database has."""
+    return sum(1 for _ in groupby(heapq.merge(*(each.present(names) for each in databases))))
+
+
 def _period(arguments: argparse.Namespace, now: float) -> Period:
-    found = Period()
-    if arguments.since is not None:
-        found = found._replace(since=times.parsed("--since", arguments.since, now))
-    if arguments.until is not None:
-        found = found._replace(until=times.parsed("--until", arguments.until, now))
+    given = {each: getattr(arguments, each) for each in Period._fields}
+    found = Period(**{each: times.parsed(f"--{each}", text, now) for each, text in given.items() if text is not None})
     if found.since >= found.until:
         raise CommandError("--since is not before --until; nothing was read", exit_codes.USAGE)
     return found
@@ -133,7 +150,9 @@ def _configured(arguments: argparse.Namespace) -> str:
 # -- output -----------------------------------------------------------------------------------------------------
 
 
-def _document(by: str, period: Period, report: Report, sources: Iterable[_Source]) -> ReportDocument:
+def _document(
+    by: str, period: Period, report: Report, sources: Iterable[_Source], missing: int | None
+) -> ReportDocument:
     rows = sorted(report.rows.items()) if by == "day" else report.sorted_rows()
     return ReportDocument(
         by=by,
@@ -147,6 +166,7 @@ def _document(by: str, period: Period, report: Report, sources: Iterable[_Source
         without_start=report.without_start,
         without_cpu=report.without_cpu,
         without_status=report.without_status,
+        missing=missing,
         databases=tuple(_database(each) for each in sources),
     )
 
@@ -199,6 +219,10 @@ def _covered(found: ReportDocument) -> Iterator[str]:
     counts += [f"{found.late} late"] if found.late else []
     counts += [f"{number} without {what}" for what, number in missing.items() if number]
     yield f"jobs that ended {period}: {', '.join(counts)}"
+    if found.missing is None:
+        yield "whether records are missing since a restore is not known: grant select on the table subord_missing"
+    elif found.missing:
+        yield f"not complete: {count(found.missing, 'record')} missing since a database was restored (subord_missing)"
     for each in found.databases:
         newest = f"the newest of {each.newest_node}, {_time(each.newest)}" if each.newest else "there is none"
         yield printable(f"{each.place}: {count(each.records, 'record')} read, {newest}")

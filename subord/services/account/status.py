@@ -35,6 +35,9 @@ def _line(spools: Document, names: dict[str, str]) -> str:
 def _parts(spools: Document) -> Iterator[str]:
     if spools["sink"]:
         yield SINKS[spools["sink"]]
+    if spools.get("missing_max"):
+        many = count(spools["missing_max"], "record")
+        yield f"its database was restored to an earlier state and lacks up to {many} (table subord_missing)"
     if spools["oldest_s_max"] is not None:
         kib = -(-spools["bytes_max"] // 1024)
         many = count(spools["records_max"], "record")
