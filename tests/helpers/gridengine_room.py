@@ -52,8 +52,9 @@ class GridEngine:
         """What `qacct` says of all jobs, as soon as there are so many."""
 
         def entries() -> list[dict[str, str]]:
-            parts = self.room.run("qacct", "-j", check=False).split("=" * 62)[1:]
-            return [dict(re.findall(r"^(\w+) +(.*?) *$", part, re.MULTILINE)) for part in parts]
+            parts = self.room.run("qacct", "-j", check=False).split("=" * 62)
+            found = [dict(re.findall(r"^(\w+) +(.*?) *$", part, re.MULTILINE)) for part in parts]
+            return [each for each in found if "jobnumber" in each]  # the last part has sums
 
         until(lambda: len(entries()) >= number, lambda: f"{number} jobs: {entries()}")
         return entries()
@@ -78,7 +79,9 @@ def running(command: str) -> Iterator[GridEngine]:
         room.run("env", f"SGE_MASTER_PIDFILE={own}/qmaster.pid", "sge_qmaster")
         until(lambda: room.run("qconf", "-sm", check=False), lambda: "the qmaster answers")
         room.run("qconf", "-as", "head")
-        engine.change("-sconf", "-Mconf", "global", {"execd_spool_dir": str(room.make("ge/execd"))})
+        flush = "accounting=true reporting=false flush_time=00:00:01 joblog=false sharelog=00:00:00"
+        values = {"execd_spool_dir": str(room.make("ge/execd")), "reporting_params": flush}
+        engine.change("-sconf", "-Mconf", "global", values)
         engine.change("-ssconf", "-Msconf", "scheduler", AT_ONCE | {"reprioritize_interval": "0:0:0"})
         _add(room, "-Ae", "host", {"hostname": "head"} | HOST)
         room.run("qconf", "-Ap", SHARE / "util/resources/pe" / PARALLEL)
