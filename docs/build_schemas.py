@@ -36,6 +36,9 @@ from subord.services.exec import earlier, showing
 from subord.services.files import core as files_core
 from subord.services.files import pushing
 from subord.services.files.sets import showing as showing_sets
+from subord.services.metrics.branches import document as branches
+from subord.services.metrics.past import document as past
+from subord.services.metrics.plan import carried
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 Schema = dict[str, Any]
@@ -153,6 +156,18 @@ class Pinged(coverage.PingDocument, frozen=True, kw_only=True):
 
 class Metrics(metrics.MetricsDocument, frozen=True, kw_only=True):
     """The answer to `subord metrics`."""
+
+    missing: tuple[Missing, ...]
+
+
+class MetricsByBranch(branches.BranchesDocument, frozen=True, kw_only=True):
+    """The answer to `subord metrics NAME --by branch`."""
+
+    missing: tuple[Missing, ...]
+
+
+class MetricsHistory(past.HistoryDocument, frozen=True, kw_only=True):
+    """The answer to `subord metrics --history TIME`."""
 
     missing: tuple[Missing, ...]
 
@@ -297,6 +312,13 @@ OTHERS: dict[str, tuple[Any, str]] = {
     "records": (fields.RecordsDocument, "/v1/records"),
     "operators": (operators.OperatorsDocument, "/v1/operators"),
     "metrics-asked": (metrics.MetricsDocument, "/v1/metrics"),
+    "metrics-figures": (metrics.MetricsDocument, "/v1/metrics/figures"),
+    "metrics-classes": (metrics.ClassesDocument, "/v1/metrics/classes?name=NAME"),
+    "metrics-branch": (MetricsByBranch, "subord metrics NAME --by branch --json"),
+    "metrics-branch-asked": (branches.BranchesDocument, "/v1/metrics/branches"),
+    "metrics-history": (MetricsHistory, "subord metrics --history TIME --json"),
+    "metrics-history-asked": (past.HistoryDocument, "/v1/metrics/history"),
+    "metrics-plan": (carried.PlanDocument, "/v1/metrics/plan"),
     "account-asked": (account_core.AccountDocument, "/v1/account"),
     "ping-asked": (coverage.PingDocument, "/v1/ping"),
     "exec-node": (showing.NodeLine, "subord exec --json: each node"),

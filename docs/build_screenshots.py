@@ -13,6 +13,8 @@ import json
 import sys
 import time
 from collections.abc import Iterator
+from functools import partial
+from math import sin
 from pathlib import Path
 from typing import NamedTuple
 
@@ -22,6 +24,7 @@ sys.path[:0] = [str(REPOSITORY / "tests" / "helpers"), str(REPOSITORY)]
 
 from chromium import Browser, chromium  # noqa: E402 - found by the line above
 
+from subord.api.http.server import EventStream, Query, Response  # noqa: E402
 from subord.api.models.document import time_text  # noqa: E402
 from subord.core.carriage.documents import Document  # noqa: E402
 from subord.core.members import statements  # noqa: E402
@@ -29,9 +32,12 @@ from subord.core.members.membership import DOCUMENTS, REGISTER  # noqa: E402
 from subord.core.members.register import Record, Run, State  # noqa: E402
 from subord.core.members.statements import Maintain  # noqa: E402
 from subord.core.view import Asked, Liveness, Why  # noqa: E402
+from subord.services.metrics import core  # noqa: E402
+from subord.services.metrics.classes import public  # noqa: E402
 from tests.api.fake_node_api import FakeNode, World  # noqa: E402
 from tests.api.served_node import fixed_answer  # noqa: E402
-from tests.browser.served_page import large, served, streams  # noqa: E402
+from tests.browser.metrics_world import LOAD, MEMORY, publish  # noqa: E402
+from tests.browser.served_page import Served, large, served, streams  # noqa: E402
 
 BYTES_MAX = 120_000
 AGO_S = 190  # since the failure
@@ -39,7 +45,8 @@ DAY_S = 86_400.0
 
 
 class Picture(NamedTuple):
-    """What is taken. `chosen`: the position of a node; `fails`: some nodes are down; `filters`: a state to show."""
+    """What is taken. `chosen`: the position of a node; `fails`: some nodes are down; `filters`: a state to show;
+    `metric`: by which nodes are coloured."""
 
     nodes: int
     width: int = 1200
@@ -49,6 +56,8 @@ class Picture(NamedTuple):
     filters: str = ""
     chosen: int | None = None
     scale: int = 1
+    metric: str = ""
+    quality: int = 80
 
 
 PICTURES = {
@@ -62,7 +71,11 @@ PICTURES = {
     "phone": Picture(500, width=390, height=760, chosen=33, scale=2),
     "phone-tree": Picture(500, width=390, height=760, scale=2),
     "maintenance": Picture(500, filters="maintained"),
+    "metric": Picture(500, height=820, metric=LOAD, quality=70),
+    "metric-5000": Picture(5000, height=920, theme="dark", metric=MEMORY, quality=60),
 }
+SILENT = (12, 13, 300)
+"""Nodes that publish no metrics."""
 MAINTENANCE = "firmware upgrade, rack B"
 
 
@@ -169,6 +182,36 @@ def problems(world: Aged) -> dict[str, object]:
     }
 
 
+CLOCK = "window.agoS = 540; const { now } = Date; Date.now = () => now() - 1000 * window.agoS;"
+"""The page lives in the past until it has a history."""
+CHOOSE = """
+const choice = document.getElementById("metric");
+choice.value = arguments[0];
+choice.dispatchEvent(new Event("change"));
+"""
+LATER = """
+window.agoS = arguments[0];
+document.dispatchEvent(new Event("visibilitychange"));
+return new Promise((done) => setTimeout(done, 150));
+"""
+
+
+def measure(browser: Browser, at: Served, node: FakeNode, metric: str) -> None:
+    """Choose a metric, and have its figures of nine minutes."""
+    browser.until(lambda: len(browser.all("#metric option")) > 1, "metrics")
+    browser.run(CHOOSE, metric)
+    for ago_s in range(540, -1, -20):
+        drift = 0.4 * sin(ago_s / 70) + (0.3 if ago_s < AGO_S else 0.0)
+        at.change(partial(publish, node, SILENT, drift))
+        browser.run(LATER, ago_s)
+    browser.until(lambda: browser.all("#scale button"), "a legend")
+
+
+async def unkept(node: FakeNode, path: str, query: Query) -> Response | EventStream:
+    """As the daemon answers, which keeps its answers for seconds."""
+    return await public.paths(node, core.document)[path](query)
+
+
 def taken(browser: Browser, wanted: Picture) -> bytes:
     """One picture."""
     size = {"width": wanted.width, "height": wanted.height, "deviceScaleFactor": wanted.scale}
@@ -185,19 +228,29 @@ def taken(browser: Browser, wanted: Picture) -> bytes:
         "/v1/events": streams(lines),
         "/v1/errors": fixed_answer(json.dumps(problems(world)).encode()),
     }
+    if wanted.metric:
+        handlers |= {path: partial(unkept, node, path) for path in public.paths(node, core.document)}
+        publish(node, SILENT)
+    script = browser.driver.execute_cdp_cmd(
+        "Page.addScriptToEvaluateOnNewDocument", {"source": CLOCK if wanted.metric else ""}
+    )
     if wanted.chosen:
         world.known[wanted.chosen] = Guest(world, wanted.chosen)
     with served(node, handlers) as at:
         world.is_timed = False
         browser.open(at.url + (f"#{world.settings.network.address_text_of(wanted.chosen)}" if wanted.chosen else ""))
         browser.until(lambda: browser.text("#connection-text") == "live", "a live page")
+        assert browser.run("return document.styleSheets.length"), "a busy machine: try again"
         browser.until(lambda: browser.all("#event-list li"), "events")
         ready = "#why table" if wanted.chosen else "#problems-summary"
         browser.until(lambda: browser.all(ready) and "Asking" not in browser.text(ready), "the side")
+        if wanted.metric:
+            measure(browser, at, node, wanted.metric)
         if wanted.filters:
             browser.run(f"document.querySelector('[data-mark={wanted.filters}]').click()")
         browser.run("return new Promise((done) => setTimeout(done, 500))")
-        shot = browser.driver.execute_cdp_cmd("Page.captureScreenshot", {"format": "webp", "quality": 80})
+        shot = browser.driver.execute_cdp_cmd("Page.captureScreenshot", {"format": "webp", "quality": wanted.quality})
+        browser.driver.execute_cdp_cmd("Page.removeScriptToEvaluateOnNewDocument", script)
         browser.driver.get("about:blank")
     return base64.b64decode(shot["data"])
 

@@ -52,6 +52,22 @@ export function roundTrip(seconds) {
   return `${ms >= 10 ? Math.round(ms) : Number(ms.toPrecision(2))} ms`;
 }
 
+const PREFIXES = ["", "k", "M", "G", "T", "P", "E"];
+
+// "0.0123", "1.23", "12.3k", "4.56G": as in the command line.
+export function short(value) {
+  const size = Math.abs(value);
+  let power = size >= 1 ? Math.min(Math.floor(Math.log10(size) / 3), PREFIXES.length - 1) : 0;
+  const text = () => Number((value / 1000 ** power).toPrecision(3));
+  if (Math.abs(text()) >= 1000 && power + 1 < PREFIXES.length) power++;
+  return text() + PREFIXES[power];
+}
+
+export function rangeOf(least, greatest) {
+  const [low, high] = [short(least), short(greatest)];
+  return low === high ? low : `${low} to ${high}`;
+}
+
 // Numbers of JSON are exact up to 2^53; positions and offsets in a wide network of IPv6 are larger.
 export function exact(number) {
   const isExact = typeof number !== "number" || Number.isSafeInteger(number);
@@ -94,6 +110,16 @@ export function setShape(drawn, name) {
   if (use.getAttribute("href") === target) return;
   use.setAttribute("href", target);
   drawn.setAttribute("class", `shape is-${name}`);
+}
+
+// Gives a shape or a swatch the colour of a metric (page.css); null: of no value, which is hollow, so that it differs
+// without colour, too; undefined: the colour of its state.
+export function paint(drawn, shade) {
+  const colour = shade === undefined ? "" : `var(--${shade === null ? "none" : `shade-${shade}`})`;
+  if (drawn.style.color === colour) return;
+  drawn.style.color = colour;
+  drawn.style.fill = shade === null ? "none" : colour && "currentcolor";
+  drawn.style.stroke = shade === null ? "currentcolor" : "";
 }
 
 // Only a difference is written, so that a selection of the user stays.

@@ -12,9 +12,9 @@ const REST_MS = 250; // no question to nodes that the arrow keys only pass
 const PLACES = { root: "the root", home: "at home", guest: "a guest" };
 
 export class NodePanel {
-  // `goTo(key)` shows another node; `now()`: the time to which ages are counted, in ms.
-  constructor({ goTo, now }) {
-    Object.assign(this, { goTo, now });
+  // `goTo(key)` shows another node; `now()`: the time to which ages are counted, in ms; `classes()`: of metrics.js.
+  constructor({ goTo, now, classes }) {
+    Object.assign(this, { goTo, now, classes });
     this.key = null;
     this.forest = null;
     this.known = null; // the node as it was last seen
@@ -66,6 +66,8 @@ export class NodePanel {
 
   _drawFacts(node) {
     const facts = node ? factsOf(node, this.now()) : [];
+    const classes = this.classes();
+    if (node && classes) facts.push([classes.name, classes.wordsOf(classes.numberOf(node))]);
     const names = facts.map(([name]) => name);
     if ([...this.facts.keys()].join() !== names.join()) {
       this.facts = new Map(names.map((name) => [name, element("dd")]));

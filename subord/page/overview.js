@@ -1,5 +1,5 @@
-// The overview: one cell per node, a block for each level, coloured by state; as large as the room allows, and larger
-// in a level of one line.
+// The overview: one cell per node, a block for each level, coloured by state, or by a metric; as large as the room
+// allows, and larger in a level of one line.
 //
 // Large cells have the shapes of the tree, small ones are squares. Nodes with the same leader are side by side. The
 // drawing has a description in words; what it shows can be reached with keys in the tree.
@@ -32,7 +32,7 @@ export class Overview {
     new MutationObserver(() => this.drawSoon()).observe(document.documentElement, { attributes: true });
     this.canvas.addEventListener("mousemove", (event) => {
       const node = this._at(event);
-      this.canvas.title = node ? `${node.key}: ${node.marks.map((mark) => words(mark, node)).join(", ")}` : "";
+      this.canvas.title = node ? `${node.key}: ${this._said(node).join(", ")}` : "";
       this.canvas.style.cursor = node ? "pointer" : "";
     });
     this.canvas.addEventListener("click", (event) => {
@@ -41,7 +41,7 @@ export class Overview {
     });
   }
 
-  // `view`: {forest, chosen (key or null), hits (keys or null)}
+  // `view`: {forest, chosen (key or null), hits (keys or null), classes (of metrics.js, or null)}
   show(view) {
     const isFirst = this.view === null;
     this.view = view;
@@ -51,19 +51,24 @@ export class Overview {
 
   draw() {
     if (!this.view) return;
-    const { forest, chosen, hits } = this.view;
+    const { forest, chosen, hits, classes } = this.view;
     const width = this.place.clientWidth;
     if (width && (this.forest !== forest || this.width !== width)) this._arrange(forest, width);
     const pen = this._pen(width);
     const styles = getComputedStyle(document.documentElement);
-    const colours = Object.fromEntries(MARKS.map((mark) => [mark, styles.getPropertyValue(`--${mark}`)]));
+    const colours = {};
     this._drawNames(pen, styles);
     for (const { node, x, y, pitch } of this.cells) {
       const mark = node.marks[0];
-      pen.fillStyle = colours[mark];
-      pen.globalAlpha = hits && !hits.has(node.key) ? 0.25 : mark === "home" ? 0.75 : 1;
-      (pitch < SHAPES_MIN ? square : this._shapes())(pen, node.shape, x, y, pitch);
+      const shade = classes && mark !== "down" ? classes.shadeOf(classes.numberOf(node)) : undefined;
+      const name = shade === undefined ? mark : shade === null ? "none" : `shade-${shade}`;
+      colours[name] ??= styles.getPropertyValue(`--${name}`);
+      pen.fillStyle = pen.strokeStyle = colours[name];
+      pen.globalAlpha = hits && !hits.has(node.key) ? 0.25 : name === "home" ? 0.75 : 1;
+      (pitch < SHAPES_MIN ? square : this._shapes())(pen, node.shape, x, y, pitch, shade === null);
     }
+    const said = classes ? ` ${classes.inWords(forest.nodes.values())}` : "";
+    setAttribute(this.canvas, "aria-label", this.inWords + said);
     pen.globalAlpha = 1;
     const cell = this.cells.find(({ node }) => node.key === chosen);
     if (!cell) return;
@@ -105,7 +110,7 @@ export class Overview {
     }
     // Those in trouble are drawn last, above their neighbours.
     this.cells.sort((one, other) => MARKS.indexOf(other.node.marks[0]) - MARKS.indexOf(one.node.marks[0]));
-    setAttribute(this.canvas, "aria-label", this._inWords());
+    this.inWords = this._inWords();
   }
 
   // Cells grow only if they can become much larger, and their room does not shrink meanwhile: the tree below it must
@@ -157,14 +162,22 @@ export class Overview {
         return [name, path ? new Path2D(path.getAttribute("d")) : disc];
       }),
     );
-    return (pen, shape, x, y, pitch) => {
+    return (pen, shape, x, y, pitch, isHollow) => {
       const scale = (pitch - 1) / 12;
       pen.save();
       pen.translate(x, y);
       pen.scale(scale, scale);
-      pen.fill(this.paths[shape], "evenodd");
+      pen.lineWidth = 1 / scale;
+      if (isHollow) pen.stroke(this.paths[shape]);
+      else pen.fill(this.paths[shape], "evenodd");
       pen.restore();
     };
+  }
+
+  _said(node) {
+    const { classes } = this.view;
+    const states = node.marks.map((mark) => words(mark, node));
+    return classes ? [...states, `${classes.name} ${classes.wordsOf(classes.numberOf(node))}`] : states;
   }
 
   // Small cells of nodes in trouble are found from REACH px, before their neighbours.
@@ -178,8 +191,10 @@ export class Overview {
 
 // A node in another place than at home fills its cell, and one that is down is larger, so that they also differ
 // without colour.
-function square(pen, shape, x, y, pitch) {
-  if (shape === "down") pen.fillRect(x - 2, y - 2, pitch + 3, pitch + 3);
+function square(pen, shape, x, y, pitch, isHollow) {
+  pen.lineWidth = 1;
+  if (isHollow) pen.strokeRect(x + 0.5, y + 0.5, pitch - 2, pitch - 2);
+  else if (shape === "down") pen.fillRect(x - 2, y - 2, pitch + 3, pitch + 3);
   else if (shape !== "home") pen.fillRect(x, y, pitch, pitch);
   else pen.fillRect(x, y, pitch - 1, pitch - 1);
 }

@@ -6,6 +6,7 @@
 import { Events } from "./events.js";
 import { Forest } from "./forest.js";
 import { Header } from "./header.js";
+import { Metrics } from "./metrics.js";
 import { NodePanel } from "./node.js";
 import { orders } from "./orders.js";
 import { Overview } from "./overview.js";
@@ -77,7 +78,15 @@ const watch = new Watch({
   onMissed: () => events.missed(),
   onState: () => header.drawConnection(watch.state),
 });
-const panel = new NodePanel({ goTo, now: () => watch.now() });
+const metrics = new Metrics({
+  onChange: () => draw(),
+  pick(has, words) {
+    const addresses = [...view.forest.nodes.values()].filter(has).map(({ address }) => address);
+    seek("", [], { addresses, words });
+  },
+  goTo,
+});
+const panel = new NodePanel({ goTo, now: () => watch.now(), classes: () => metrics.classes });
 treeView.now = () => watch.now();
 
 // -- documents --------------------------------------------------------------------------------------------------
@@ -88,7 +97,8 @@ function onTree(tree, at) {
   view.seenAt = at;
   view.forest = new Forest(tree, at);
   const size = view.forest.nodes.size;
-  overview.show({ forest: view.forest, chosen: view.chosen, hits: null });
+  overview.show({ forest: view.forest, chosen: view.chosen, hits: null, classes: metrics.classes });
+  metrics.show(view.forest);
   // A starting cluster outgrows the fitted level; a level that the user chose stays.
   if (view.fitted && (size > 2 * view.fitted || size < view.fitted / 2)) fit();
   find();
@@ -163,8 +173,9 @@ function draw() {
   const node = forest.nodes.get(chosen);
   const onPath = new Set(node ? forest.path(node).map((each) => each.key) : []);
   const rows = forest.rows(isOpen, shown);
-  treeView.show({ rows, tops: forest.tops, isOpen, chosen, onPath, hits, text: view.text });
-  overview.show({ forest, chosen, hits });
+  const { classes } = metrics;
+  treeView.show({ rows, tops: forest.tops, isOpen, chosen, onPath, hits, text: view.text, classes });
+  overview.show({ forest, chosen, hits, classes });
   const empty = forest.nodes.size === 0 ? "There is no node." : "No node matches.";
   part("tree-empty").hidden = treeView.rows.length > 0;
   setText(part("tree-empty"), empty);
@@ -268,6 +279,7 @@ function begin() {
   watch.start();
   problems.start();
   orders.plan(0);
+  metrics.start();
   nameCluster();
   setInterval(tick, TICK_MS);
   tick();

@@ -3,7 +3,8 @@
 // The cost of drawing depends on the visible rows, not on the size of the tree. An element is kept while its row is
 // visible, and only its differences are written.
 
-import { count, duration, element, oncePerFrame, setShape, roundTrip, setText, setAttribute, shape } from "./dom.js";
+import { count, duration, element, oncePerFrame, paint, roundTrip } from "./dom.js";
+import { setAttribute, setShape, setText, shape } from "./dom.js";
 
 const BEYOND = 8; // rows above and below the window, against gaps while scrolling
 const INDENT_MAX = 24; // deeper nodes state their depth instead
@@ -24,6 +25,7 @@ export class TreeView {
     this.onPath = new Set();
     this.hits = null;
     this.text = "";
+    this.classes = null;
     this.now = () => Date.now(); // the time to which ages are counted
     this.printing = false;
     this.drawSoon = oncePerFrame(() => this.draw());
@@ -46,7 +48,8 @@ export class TreeView {
     return Math.max(1, Math.floor(this.place.clientHeight / this.height));
   }
 
-  // `view`: {rows, tops, isOpen, chosen (key or null), onPath (keys), hits (keys or null), text (that was searched)}
+  // `view`: {rows, tops, isOpen, chosen (key or null), onPath (keys), hits (keys or null), text (that was searched),
+  // classes (of metrics.js, or null)}
   show(view) {
     const anchor = this._anchor();
     Object.assign(this, view);
@@ -140,7 +143,10 @@ export class TreeView {
   }
 
   _drawTexts(node, card, open, now) {
+    const { classes } = this;
+    const number = classes?.numberOf(node);
     setShape(card.mark, node.shape);
+    paint(card.mark, classes && node.shape !== "down" ? classes.shadeOf(number) : undefined);
     const sought = this.text.trim().toLowerCase();
     if (card.named !== `${node.key} ${sought}`) {
       card.named = `${node.key} ${sought}`;
@@ -157,7 +163,7 @@ export class TreeView {
       card.behind = behind.text;
       card.inside.replaceChildren(...behind.parts());
     }
-    setText(card.numbers, numbersOf(node));
+    setText(card.numbers, classes ? classes.wordsOf(number) : numbersOf(node));
     setText(card.since, node.since === null ? "" : duration((now - node.since) / 1000));
   }
 

@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+from typing import Final
+from urllib.parse import urlencode
 
 from subord.client import exit_codes
 from subord.client.daemon import DAEMON_GRACE_S, Document, ask, change
@@ -22,6 +25,7 @@ TIMEOUT_S = 5.0
 SECONDS_SHOWN_MS = 10_000
 DAEMON_BUDGET_S_MAX = 8.0
 """As in api/handlers/control.py."""
+NO_QUERY: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 def add_asking_nodes(parser: argparse.ArgumentParser) -> None:
@@ -94,9 +98,10 @@ def add_asking_root(parser: argparse.ArgumentParser) -> None:
     parser.epilog = "exit codes: 0 if the report covers every node, 1 if one is missing"
 
 
-def asked_root(arguments: argparse.Namespace, service: str) -> Document:
-    """The document of a service with a report. Raises CommandError."""
-    return _asked(arguments, f"/v1/{service}?budget={min(arguments.timeout, DAEMON_BUDGET_S_MAX):.3f}")
+def asked_root(arguments: argparse.Namespace, service: str, query: Mapping[str, str] = NO_QUERY) -> Document:
+    """The document of a service with a report, or at a further path of it. Raises CommandError."""
+    budget_s = min(arguments.timeout, DAEMON_BUDGET_S_MAX)
+    return _asked(arguments, f"/v1/{service}?{urlencode({'budget': f'{budget_s:.3f}', **query})}")
 
 
 def _positions(arguments: argparse.Namespace) -> str:

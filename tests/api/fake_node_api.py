@@ -57,6 +57,8 @@ from subord.runtime.security.peer_identity import PeerIdentities
 from subord.sealing.identity import Ed25519Signer
 from subord.sealing.keys import Keyring, text_of
 from subord.sealing.rotation import fingerprint
+from subord.services.contract import ReportService
+from subord.services.metrics.classes.answering import ClassQuestion, class_in
 
 PAPER = {1: None, 2: 1, 3: 1, 4: 2, 5: 2, 6: 3, 7: 3, 8: 4, 9: 4, 10: 5, 11: 5}
 """Figure 1 of the paper: 11 nodes, p = 2, position to leader."""
@@ -112,6 +114,7 @@ class World:
         self.ranking = Ranking(mapping="ip")  # of every node
         self.numbers: dict[int, tuple[float | None, float | None]] = {}  # round trip to the leader, performance
         self.given = NodeConfig()
+        self.samples: dict[int, dict[str, float]] = {}  # what nodes publish as metrics
         self.key_rings: dict[int, RunningKeyRing] = {}  # other nodes do not seal
         self.since_s = 60.0  # the age of all places
         self.is_timed = False  # a place that changes is new, as with a real node
@@ -246,10 +249,12 @@ class FakeOrders:
         for each in wanted:
             if each in causes:
                 missing[causes[each]].append(each)
-            elif service in self.folds:
-                told[encode_fold(self.folds[service])].append(each)
+            elif world.samples and payload and service == "metrics" and each not in world.lying:
+                question = msgspec.msgpack.decode(payload, type=ClassQuestion)
+                told[class_in(world.samples.get(each, {}), question)].append(each)
             else:
-                result = world.lying.get(each) or await self._result(each, service, payload)
+                lie = world.lying.get(each)
+                result = await self._result(each, service, payload) if lie is None else lie
                 told[self._receipted(each, result, order) if given.get("receipts") else result].append(each)
         return Answer(
             targets=wanted,
@@ -272,9 +277,10 @@ class FakeOrders:
         return 0.0004 if self._node.world.path(self._node.position) else 0.0
 
     async def _result(self, position: int, service: str, payload: bytes) -> bytes:
-        answer: Callable[[FakeNode, bytes], Awaitable[bytes]] | None = importlib.import_module(
-            f"subord.services.{service}.core"
-        ).SERVICE.answer
+        wanted = importlib.import_module(f"subord.services.{service}.core").SERVICE
+        if isinstance(wanted, ReportService) and not payload:
+            return encode_fold(self.folded(service))
+        answer: Callable[[FakeNode, bytes], Awaitable[bytes]] | None = wanted.answer
         if answer is None:  # it has effects
             return b"done"
         return await answer(

@@ -83,7 +83,7 @@ def test_a_good_file(signers: Signers, capsys: pytest.CaptureFixture[str]) -> No
     assert [each["powers"] for each in found["operators"]] == [
         list(POWERS),
         ["members"],
-        ["files", "keys", "members"],
+        ["files", "keys", "members", "metrics"],
     ]
     lines = text.splitlines()
     assert lines[0] == f"{file}: ok, 3 operators"
@@ -92,7 +92,8 @@ def test_a_good_file(signers: Signers, capsys: pytest.CaptureFixture[str]) -> No
         "files,",
         "identity,",
         "keys,",
-        "members",
+        "members,",
+        "metrics",
         "ssh-ed25519",
         signers.fingerprint("ann"),
     ]

@@ -72,9 +72,14 @@ def test_comments_and_empty_lines_are_left_out(signers: Signers) -> None:
 
 
 def test_powers_follow_the_namespaces(signers: Signers) -> None:
-    assert one(signers, "alice {alice}").powers == POWERS == ("files", "identity", "keys", "members")
+    assert one(signers, "alice {alice}").powers == POWERS == ("files", "identity", "keys", "members", "metrics")
     assert one(signers, 'alice namespaces="subord.members,file" {alice}').powers == ("members",)
-    assert one(signers, 'alice namespaces="subord.*,!subord.keys" {alice}').powers == ("files", "identity", "members")
+    assert one(signers, 'alice namespaces="subord.*,!subord.keys" {alice}').powers == (
+        "files",
+        "identity",
+        "members",
+        "metrics",
+    )
     assert one(signers, 'alice namespaces="file" {alice}').powers == ()
 
 

@@ -19,16 +19,16 @@ from subord.api.models.metrics import MetricDocument, MetricsDocument
 from subord.cli import main
 from subord.client import exit_codes
 from subord.config.schema import MetricsConfig
-from subord.core.carriage.reports.algebra import TOP_MAX, Count
+from subord.core.carriage.reports.algebra import Count
 from subord.core.carriage.reports.coverage import Coverage, Missing
 from subord.core.carriage.reports.records import fold
 from subord.core.carriage.reports.reports import Fold
-from subord.core.carriage.reports.spread import Others, Spread
+from subord.core.carriage.reports.spread import Spread
 from subord.runtime.problems import LATELY_S
 from subord.services.metrics import core
-from subord.services.metrics.command import short
 from subord.services.metrics.exposition import page
 from subord.services.metrics.record import figures, record_of
+from subord.services.metrics.table.layout import short
 from subord.services.metrics.texts import name_of
 from tests.api.fake_node_api import World
 from tests.api.served_node import fake_daemon
@@ -181,7 +181,6 @@ def test_the_page_as_openmetrics() -> None:
 
 def test_fields_that_are_no_metric_are_no_figures() -> None:
     good = Spread.of(1.0, 1)
-    others = Others(1, least=nan)
     names = [
         "",
         "}{",
@@ -201,7 +200,6 @@ def test_fields_that_are_no_metric_are_no_figures() -> None:
         **dict.fromkeys(names, good),
         'good{b="é"}': good,
         "endless": Spread.of(-1.7e308, 1),
-        "nan": Spread(tuple((20.0 - each, each + 1) for each in range(TOP_MAX)), others),
     }
     assert [each.name for each in figures(record, str)] == ['good{b="é"}']
 

@@ -20,21 +20,31 @@ from subord.api.handlers.refused import RefusedError
 from subord.api.handlers.statements import forget, maintain, reason_in, resume, said_by
 from subord.api.http.server import Call, Orders, Query, Response, document, failure
 from subord.api.models import nodes
-from subord.api.models.orders import JudgedDocument, JudgedOrder, OrderDocument, PreparedDocument, SignedDocument
+from subord.api.models.orders import (
+    JudgedDocument,
+    JudgedOrder,
+    OrderDocument,
+    PlanRequest,
+    PreparedDocument,
+    SignedDocument,
+)
 from subord.api.node_api import NodeApi
-from subord.core.carriage.documents import NEVER_MS, STRICT, Document
+from subord.core.carriage import plan
+from subord.core.carriage.documents import NEVER_MS, PLAN, STRICT, Document
 from subord.core.carriage.orders import TEST, Order, Verdict, namespace_for, signed_content
-from subord.core.carriage.verdicts import power_of, sentence
+from subord.core.carriage.verdicts import POWERS, power_of, sentence
 from subord.core.decoding import UNREADABLE
 from subord.core.identity.revocations import WHAT_CHARS_MAX, Entry, Kind
 from subord.core.view import Position
 from subord.sealing.keys import KeyringError
 
 RING_ACTIONS: Final = ("ring-install", "ring-use", "ring-remove")
+PLAN_ACTION: Final = "metrics-plan"
 NAMED_MAX: Final = 512
 TEST_MS: Final = 600_000
 TAG_BYTES: Final = 8
 _request = msgspec.json.Decoder(SignedDocument)
+_plan_request = msgspec.json.Decoder(PlanRequest)
 
 
 class Prepared(NamedTuple):
@@ -60,14 +70,16 @@ def order_handlers(node: NodeApi) -> Orders:
 
 
 async def prepare(node: NodeApi, call: Call) -> Response:
-    """The unsigned orders of `?action=A`; nothing is changed."""
+    """The unsigned orders of `?action=A`; nothing is changed. Those of a plan are made of the body."""
     action = call.query.get("action", "")
     try:
         if action in RING_ACTIONS:
             return document(await _ring(node, action, call))
+        if action == PLAN_ACTION:
+            return document(PreparedDocument(orders=_unsigned(node, [_plan(node, call.body)])))
         make = _ACTIONS.get(action)
         if make is None:
-            known = ", ".join((*_ACTIONS, *RING_ACTIONS))
+            known = ", ".join((*_ACTIONS, PLAN_ACTION, *RING_ACTIONS))
             raise RefusedError(400, f"the action must be one of {known}: nothing was prepared")
         orders, positions = await make(node, call.query)
     except RefusedError as error:
@@ -171,12 +183,29 @@ async def _strict(node: NodeApi, query: Query) -> Prepared:
     return Prepared([Order(STRICT, version, node.tracker.wall_ms, NEVER_MS, body)], [])
 
 
+def _plan(node: NodeApi, body: bytes) -> Order:
+    """The next version of the plan of metrics. Raises RefusedError."""
+    try:
+        patterns = _plan_request.decode(body).patterns
+    except UNREADABLE:
+        raise RefusedError(400, "the body is no list of patterns: nothing was prepared") from None
+    before = node.tracker.membership.documents.by_name.get(PLAN)
+    version, at_ms = 1, node.tracker.wall_ms
+    if before is not None:
+        version, at_ms = before.version + 1, max(at_ms, before.at_ms + 1)
+    order = plan.order_of(version, at_ms, patterns)
+    if plan.read(order) is None:
+        each = f"each of 1 to {plan.PATTERN_CHARS_MAX} printable characters"
+        raise RefusedError(400, f"a plan has 1 to {plan.PATTERNS_MAX} patterns, {each}: nothing was prepared")
+    return order
+
+
 async def _test(node: NodeApi, query: Query) -> Prepared:
     """`?power=P`: an order that is judged and never stored."""
     await trio.lowlevel.checkpoint()
     name, now_ms = f"{TEST}/{query.get('power', '')[:32]}", node.tracker.wall_ms
     if not namespace_for(name):
-        raise RefusedError(400, "the power must be one of members, keys, identity, files")
+        raise RefusedError(400, f"the power must be one of {', '.join(POWERS)}")
     return Prepared([Order(name, 1, now_ms, now_ms + TEST_MS, secrets.token_bytes(TAG_BYTES))], [])
 
 

@@ -28,6 +28,8 @@ PUBLIC = (
     "/sd",
     "/metrics/members",
     "/metrics/cluster",
+    "/v1/metrics/figures",
+    "/v1/metrics/classes",
 )
 """The paths of the control socket that are served here as they are. Names of keys are not among them."""
 

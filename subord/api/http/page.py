@@ -23,6 +23,7 @@ RUNBOOK = "runbook.html"
 SCRIPTS = (
     *("theme.js", "page.js", "watch.js", "api.js", "poll.js", "dom.js", "forest.js", "fold.js", "header.js"),
     *("overview.js", "orders.js", "tree.js", "node.js", "problems.js", "events.js", "groups.js", "sparkline.js"),
+    *("metrics.js", "spread.js"),
 )
 FILES = (FRONT, "page.css", *SCRIPTS, "icon.svg")
 """Named one by one, so that other files in the directory are not served."""

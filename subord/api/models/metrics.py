@@ -32,3 +32,22 @@ class MetricsDocument(CoverageDocument, frozen=True, kw_only=True):
 
     metrics: tuple[MetricDocument, ...]
     left_out: Count
+
+
+class ClassDocument(msgspec.Struct, frozen=True, kw_only=True):
+    """The nodes whose values exceed so many of the thresholds (`number`). `positions`: ranges such as 1-3,7."""
+
+    number: Count
+    nodes: Count
+    positions: str
+
+
+class ClassesDocument(CoverageDocument, frozen=True, kw_only=True):
+    """The nodes by the class of their value of one metric. `told`: those in a class. `thresholds`: quantiles, in
+    ascending order. `least`, `greatest`: of all nodes, some seconds before."""
+
+    name: str
+    thresholds: tuple[float, ...]
+    least: float
+    greatest: float
+    classes: tuple[ClassDocument, ...]

@@ -46,6 +46,12 @@ class SignedDocument(msgspec.Struct, frozen=True, kw_only=True):
     orders: Annotated[tuple[OrderDocument, ...], msgspec.Meta(min_length=1, max_length=ORDERS_MAX)]
 
 
+class PlanRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """The body of a request: patterns of metrics, those that matter most first."""
+
+    patterns: tuple[str, ...]
+
+
 class JudgedOrder(msgspec.Struct, frozen=True, kw_only=True):
     """`word`: why the order does not count, and `sentence`: what that means; both empty: it was accepted.
 

@@ -21,14 +21,19 @@ AT_ONCE_BYTES_MAX: Final = 60_000
 """Of a request; the daemon reads 64 KiB (api/http/server.py)."""
 
 
-def order(arguments: argparse.Namespace, what: Mapping[str, str]) -> Document:
+def order(arguments: argparse.Namespace, what: Mapping[str, str], body: bytes | None = None) -> Document:
     """What the daemon prepared, with `principal`: the operator as this node names it. Raises CommandError."""
     path = socket_path(arguments)
-    prepared = change(path, f"/v1/orders/prepare?{urlencode(what)}")
+    prepared = prepare(arguments, what, body)
     signed = [_signed(each, arguments) for each in prepared["orders"]]
     judged = [change(path, "/v1/orders", body=portion) for portion in _portions(signed)]
     principals = [each["principal"] for answer in judged for each in answer["orders"]]
     return {**prepared, "principal": principals[0] if principals else "", "judged": judged}
+
+
+def prepare(arguments: argparse.Namespace, what: Mapping[str, str], body: bytes | None = None) -> Document:
+    """What the daemon prepares; nothing is signed. Raises CommandError."""
+    return change(socket_path(arguments), f"/v1/orders/prepare?{urlencode(what)}", body=body)
 
 
 def statement(ordered: Document) -> Document:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import partial
 from typing import Final
 from weakref import WeakKeyDictionary
@@ -15,15 +15,19 @@ from subord.api.node_api import NodeApi
 from subord.api.query.kept import Kept
 from subord.api.query.orders import BUDGET_S
 from subord.config.schema import MetricsConfig
-from subord.core.carriage import plan
-from subord.core.carriage.documents import PLAN
 from subord.core.carriage.reports.records import Record
 from subord.core.settings import Settings
 from subord.core.view import Position
 from subord.runtime import late
 from subord.services.contract import Answered, Publishing, ReportService
 from subord.services.folds import asked_fold
+from subord.services.metrics.branches import answering as branches
+from subord.services.metrics.classes import answering as classes
+from subord.services.metrics.classes import public
 from subord.services.metrics.collecting import Collector, Sources
+from subord.services.metrics.handlers import handlers
+from subord.services.metrics.past.keeping import keep
+from subord.services.metrics.plan.carried import patterns_of
 from subord.services.metrics.record import figures, record_of
 from subord.services.metrics.wanted import USUAL
 from subord.services.serving import of_coverage
@@ -36,7 +40,9 @@ _collectors: Final[WeakKeyDictionary[NodeApi, Collector]] = WeakKeyDictionary()
 
 async def record(node: NodeApi) -> Record | None:
     """The samples of this node. What is wrong with a source is counted, and shown by `subord errors`."""
+    keep(node)
     if not node.metrics.publish:
+        branches.remember(node, None, INTERVAL_S)
         return None
     collector = _collectors.get(node)
     if collector is None:
@@ -46,13 +52,10 @@ async def record(node: NodeApi) -> Record | None:
     for each in found.wrong:
         node.counters.dropped[f"metrics_{each.reason}"] += 1
         node.counters.problems.note("metrics", f"{each.source} {each.text}")
-    return record_of(found.samples, node.snapshot().position)
-
-
-def patterns_of(node: NodeApi) -> Sequence[str]:
-    """Those that an operator has published, or the usual ones."""
-    document = node.tracker.membership.documents.by_name.get(PLAN)
-    return (document and plan.read(document.order)) or USUAL
+    classes.keep(node, found.samples)
+    made = record_of(found.samples, node.snapshot().position)
+    branches.remember(node, made, INTERVAL_S)
+    return made
 
 
 def _sources(config: MetricsConfig) -> Sources:
@@ -72,7 +75,8 @@ def _address(settings: Settings, position: Position) -> str | None:
 
 
 def paths(node: NodeApi) -> Mapping[str, Handler]:
-    """`/metrics/cluster`, which any client may read: the root is asked once in KEPT_S at most."""
+    """`/metrics/cluster`, which any client may read: the root is asked once in KEPT_S at most. What `subord metrics`
+    asks beside the figures: the plan, branches and the last minutes. The paths of the page."""
 
     async def ask() -> CoverageDocument:
         return document(await asked_fold(node, "metrics", BUDGET_S))
@@ -90,7 +94,12 @@ def paths(node: NodeApi) -> Mapping[str, Handler]:
         content_type = OPENMETRICS_TYPE if is_openmetrics else METRICS_TYPE
         return Response(page(found, is_openmetrics=is_openmetrics), content_type=content_type)
 
-    return {"/metrics/cluster": cluster}
+    return {"/metrics/cluster": cluster, **handlers(node), **public.paths(node, document)}
 
 
-SERVICE = ReportService(Publishing(record, INTERVAL_S), document, paths)
+async def answer(node: NodeApi, payload: bytes) -> bytes:
+    """The answer to a question beside the fold. Each kind has its own tag; a module answers others with nothing."""
+    return await classes.answer(node, payload) or await branches.answer(node, payload)
+
+
+SERVICE = ReportService(Publishing(record, INTERVAL_S), document, paths, answer)

@@ -9,7 +9,6 @@ no figure: another member may send anything.
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import isfinite
 from typing import Final
 
 from subord.api.models.metrics import BusyDocument, MetricDocument
@@ -35,27 +34,25 @@ def record_of(samples: Samples, position: Position) -> Record:
 
 def figures(record: Record, address: Callable[[Position], str | None]) -> list[MetricDocument]:
     """By name. `address`: of a position; None: the network has no such node."""
-    found = (
+    return [
         _figure(name, each, address)
         for name, each in sorted(record.items())
-        if isinstance(each, Spread) and each.count and name.isprintable() and NAME.fullmatch(name)
-    )
-    return [each for each in found if each is not None]
+        if isinstance(each, Spread) and _adds_up(each) and name.isprintable() and NAME.fullmatch(name)
+    ]
 
 
-def _figure(name: str, spread: Spread, address: Callable[[Position], str | None]) -> MetricDocument | None:
+def _adds_up(spread: Spread) -> bool:
+    """The sum of larger values is not exact."""
+    return bool(spread.count) and max(abs(spread.least), abs(spread.greatest)) <= VALUE_MAX
+
+
+def _figure(name: str, spread: Spread, address: Callable[[Position], str | None]) -> MetricDocument:
     quantiles = {text: value for text, share in SHARES.items() if (value := spread.at(share)) is not None}
     busiest = ((address(position), value) for value, position in spread.top)
-    try:
-        total = spread.sum
-    except OverflowError:  # a value near the end of the numbers
-        return None
-    if not all(map(isfinite, (spread.least, spread.greatest, *quantiles.values()))):
-        return None
     return MetricDocument(
         name=name,
         count=spread.count,
-        sum=total,
+        sum=spread.sum,
         min=spread.least,
         max=spread.greatest,
         quantiles=quantiles,

@@ -40,6 +40,14 @@ USUAL: Final = (
 """Without a plan. Of file systems those that a node reads itself: node_exporter puts the device before the mount
 point, and would tell the same ones again, with names that have no room."""
 PLACES_MAX: Final = 8_192
+USUAL_GROUP: Final = "@usual"
+"""In a plan: all of USUAL, as the release of each node has them. No name of a metric begins like that."""
+
+
+def expanded(patterns: Sequence[str]) -> tuple[str, ...]:
+    """The patterns of a plan, each once, with those of USUAL_GROUP in its place."""
+    found = (name for each in patterns for name in (USUAL if each == USUAL_GROUP else (each,)))
+    return tuple(dict.fromkeys(found))
 
 
 class Wanted:

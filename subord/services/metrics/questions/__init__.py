@@ -1,0 +1,1 @@
+"""What `subord metrics` asks the root and its subordinates beside their folds."""

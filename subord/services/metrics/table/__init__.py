@@ -1,0 +1,1 @@
+"""`subord metrics [NAME]`: the table of figures, and what its commands share."""
