@@ -24,13 +24,19 @@ SLURM = {
     "SLURM_JOB_PARTITION": "batch",
     "SLURMD_NODENAME": "n4",
     "SLURM_JOB_USER": "ann",
-    "SLURM_JOB_GROUP": "staff",
+    "SLURM_JOB_GID": "0",
     "SLURM_JOB_ACCOUNT": "physics",
     "SLURM_JOB_START_TIME": "1000",
     "SLURM_JOB_END_TIME": "99999999999",
-    "SLURM_JOB_CPUS_PER_NODE": "4(x2),2",
+    "SLURM_JOB_NODELIST": "n[1-4]",
+    "SLURM_JOB_CPUS_PER_NODE": "8(x2),2,4",
     "SLURM_JOB_EXIT_CODE2": "0:9",
 }
+SCONTROL = "#!/bin/sh\n[ \"$*\" = 'show hostnames n[1-4]' ] && printf 'n%d\\n' 1 2 3 4\n"
+SQUEUE = """\
+#!/bin/sh
+[ "$SLURM_TIME_FORMAT $*" = "%s --noheader --states=all --format=%A %S --jobs=17" ] && printf '18 900\\n17 1000\\n'
+"""
 USAGE = """\
 start_time=1000
 end_time=2000
@@ -53,11 +59,17 @@ def script(folder: Path, name: str, socket: str) -> Path:
     subord.write_text(f'#!/bin/sh\n/usr/bin/env >"{folder}/environment"\n{python} -m subord "$@"\n')
     logger = folder / "logger"
     logger.write_text(f'#!/bin/sh\n/bin/cat >"{folder}/logged"\n')
+    programs = {folder / "bin" / "scontrol": SCONTROL, folder / "bin" / "squeue": SQUEUE}
+    (folder / "bin").mkdir(exist_ok=True)
+    for program, content in programs.items():
+        program.write_text(content)
     text = (FOLDER / name).read_text()
     for full, other in (("/usr/local/bin/subord", subord), ("/usr/bin/logger", logger)):
         assert full in text
         text = text.replace(full, str(other))
-        other.chmod(0o755)
+    text = text.replace("PATH=/usr/bin:/usr/local/bin:/opt/slurm/bin", f"PATH='{folder}/bin'")
+    for each in (subord, logger, *programs):
+        each.chmod(0o755)
     (folder / "logged").write_text("")
     found = folder / name
     found.write_text(text)
@@ -93,32 +105,33 @@ def test_slurm(tmp_path: Path) -> None:
     job = written(tmp_path, "slurm", SLURM)
     assert time.time() - 60 < job.ended <= time.time()
     assert (job.id, job.cluster, job.queue, job.host) == ("17", "one", "batch", "n4")
-    assert (job.user, job.group, job.account, job.started) == ("ann", "staff", "physics", 1000)
+    assert (job.user, job.group, job.account, job.started) == ("ann", "root", "physics", 1000)
     assert (job.slots, job.status, job.signal) == (4, 0, 9)
 
 
 @pytest.mark.parametrize(
     ("variables", "found"),
     [
-        ({"SLURM_CPUS_ON_NODE": "2"}, (2, 0, 9)),
-        ({"SLURM_JOB_CPUS_PER_NODE": "8"}, (8, 0, 9)),
-        ({"SLURM_JOB_EXIT_CODE2": "3:0"}, (4, 3, 0)),
-        ({"SLURM_JOB_EXIT_CODE2": "0:125"}, (4, 125, None)),  # out of memory
-        ({"SLURM_JOB_EXIT_CODE2": "0:64"}, (4, 0, 64)),
-        (dict.fromkeys(set(SLURM) - {"SLURM_JOB_ID"}, ""), (1, None, None)),
+        ({"SLURM_JOB_CPUS_PER_NODE": "8"}, (8, 0, 9, 1000)),
+        ({"SLURM_JOB_CPUS_PER_NODE": "8(x4)"}, (8, 0, 9, 1000)),
+        ({"SLURM_JOB_CPUS_PER_NODE": "2,8(x3)"}, (8, 0, 9, 1000)),
+        ({"SLURM_JOB_NODELIST": "", "SLURM_NODELIST": "n[1-4]"}, (4, 0, 9, 1000)),
+        ({"SLURM_JOB_NODELIST": "n[1-9]"}, (8, 0, 9, 1000)),  # which scontrol does not know here
+        ({"SLURM_JOB_EXIT_CODE2": "3:0"}, (4, 3, 0, 1000)),
+        ({"SLURM_JOB_EXIT_CODE2": "0:125"}, (4, 125, None, 1000)),  # out of memory
+        ({"SLURM_JOB_EXIT_CODE2": "0:64"}, (4, 0, 64, 1000)),
+        ({"SLURM_JOB_START_TIME": ""}, (4, 0, 9, 1000)),  # slurmctld knows it
+        ({"SLURM_JOB_START_TIME": "", "SLURM_JOB_ID": "18"}, (4, 0, 9, None)),
+        ({"SLURM_JOB_START_TIME": "0"}, (4, 0, 9, None)),  # it was not started
+        (dict.fromkeys(set(SLURM) - {"SLURM_JOB_ID"}, "") | {"SLURM_JOB_ID": "18"}, (1, None, None, None)),
     ],
 )
 def test_slurm_of_other_releases(
-    tmp_path: Path, variables: dict[str, str], found: tuple[int, int | None, int | None]
+    tmp_path: Path, variables: dict[str, str], found: tuple[int, int | None, int | None, int | None]
 ) -> None:
     environment = {name: value for name, value in {**SLURM, **variables}.items() if value}
     job = written(tmp_path, "slurm", environment)
-    assert (job.slots, job.status, job.signal) == found
-
-
-@pytest.mark.parametrize(("start", "started"), [("0", None), ("", None), ("1000", 1000)])
-def test_slurm_of_a_job_that_was_not_started(tmp_path: Path, start: str, started: float | None) -> None:
-    assert written(tmp_path, "slurm", {**SLURM, "SLURM_JOB_START_TIME": start}).started == started
+    assert (job.slots, job.status, job.signal, job.started) == found
 
 
 def test_slurm_of_a_short_job_that_a_host_with_a_fast_clock_has_started(tmp_path: Path) -> None:
@@ -133,7 +146,7 @@ def test_names_are_utf_8_in_every_locale(tmp_path: Path) -> None:
     job = written(tmp_path, "slurm", variables)
     assert (job.user, job.account) == (name, name)
     assert "LC_ALL=C\n" in (tmp_path / "environment").read_text()
-    assert written(tmp_path, "gridengine", variables, "17", name, "all.q", "4", "n4").user == name
+    assert written(tmp_path, "gridengine", variables, "17", "0", name, "all.q", "n4").user == name
     assert "LC_ALL" not in (tmp_path / "environment").read_text()
 
 
@@ -149,18 +162,18 @@ def test_slurm_with_a_value_that_is_wrong_has_a_record_without_it(tmp_path: Path
 @pytest.mark.parametrize("usage", ["exit_status=-1", "start_time=x", "ru_maxrss=1e9", "end_time=99999999999"])
 def test_the_owner_of_a_job_cannot_keep_it_out_of_the_records(tmp_path: Path, usage: str) -> None:
     (tmp_path / "usage").write_text(f"{usage}\n")
-    environment = {"SGE_JOB_SPOOL_DIR": str(tmp_path), "SGE_TASK_ID": "9" * 200}
-    words = ("17", "ann", "all.q", "4", "n4")
+    environment = {"SGE_JOB_SPOOL_DIR": str(tmp_path), "NSLOTS": "4"}
+    words = ("17", "0", "ann", "all.q", "n4")
     logged, (job,) = logged_and_written(tmp_path, "gridengine", environment, *words)
     assert job is not None
-    assert (job.id, job.user, job.slots, job.status) == ("17", "ann", 4, None)
-    assert logged.endswith("; no record is kept; without the file of usage it is kept\n")
+    assert (job.id, job.user, job.slots, job.status) == ("17", "ann", 1, None)
+    assert logged.endswith("; no record is kept; without the environment of the job it is kept\n")
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_names_that_are_too_long_are_logged_with_the_job(tmp_path: Path, name: str) -> None:
     variables = {**SLURM, "SLURM_JOB_ACCOUNT": "x" * 100_000}
-    logged, jobs = logged_and_written(tmp_path, name, variables, "17", "ann", "x" * 100_000, "4", "n4")
+    logged, jobs = logged_and_written(tmp_path, name, variables, "17", "0", "ann", "x" * 100_000, "n4")
     assert jobs == []
     assert logged.startswith("the record of job 17: subord: ")
     assert logged.count("no record is kept") == 2
@@ -169,7 +182,7 @@ def test_names_that_are_too_long_are_logged_with_the_job(tmp_path: Path, name: s
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_full_spool_is_logged_and_nothing_is_tried_again(tmp_path: Path, name: str) -> None:
-    logged, jobs = logged_and_written(tmp_path, name, SLURM, "17", "ann", "all.q", "4", "n4", ledger=FakeLedger(0))
+    logged, jobs = logged_and_written(tmp_path, name, SLURM, "17", "0", "ann", "all.q", "n4", ledger=FakeLedger(0))
     assert jobs == []
     assert logged.count("the spool of this node is full") == 1
 
@@ -194,11 +207,13 @@ def test_without_any_variable_or_word_nothing_is_written(tmp_path: Path, name: s
 
 def test_gridengine(tmp_path: Path) -> None:
     (tmp_path / "usage").write_text(USAGE)
-    environment = {"SGE_JOB_SPOOL_DIR": str(tmp_path), "SGE_TASK_ID": "undefined", "PYTHONPATH": "/of/the/job"}
-    job = written(tmp_path, "gridengine", environment, "17", "ann", "all.q", "4", "n4")
+    environment = {"SGE_JOB_SPOOL_DIR": str(tmp_path), "NSLOTS": "4", "SGE_ACCOUNT": "sge", "PYTHONPATH": "/job"}
+    job = written(tmp_path, "gridengine", environment, "17", "0", "root", "all.q", "n4")
     assert job == Job(
         id="17",
-        user="ann",
+        user="root",
+        group="root",
+        account="sge",
         queue="all.q",
         slots=4,
         host="n4",
@@ -210,18 +225,18 @@ def test_gridengine(tmp_path: Path) -> None:
         cpu_system_s=1,
         rss_bytes=2 << 20,
     )
-    assert "/of/the/job" not in (tmp_path / "environment").read_text()
+    assert "/job" not in (tmp_path / "environment").read_text()
 
 
 def test_gridengine_without_the_file_of_usage(tmp_path: Path) -> None:
-    environment = {"SGE_JOB_SPOOL_DIR": "/nowhere", "SGE_TASK_ID": "3"}
-    job = written(tmp_path, "gridengine", environment, "17", "ann", "all.q", "4", "n4")
-    assert (job.id, job.started, job.status) == ("17.3", None, None)
+    environment = {"SGE_JOB_SPOOL_DIR": "/nowhere", "NSLOTS": "2"}
+    job = written(tmp_path, "gridengine", environment, "17", "3", "ann", "all.q", "n4")
+    assert (job.id, job.user, job.slots, job.started, job.status) == ("17.3", "ann", 2, None, None)
 
 
 def test_gridengine_of_a_job_that_could_not_be_started(tmp_path: Path) -> None:
     (tmp_path / "usage").write_text("start_time=0\nend_time=0\nexit_status=1\n")
-    job = written(tmp_path, "gridengine", {"SGE_JOB_SPOOL_DIR": str(tmp_path)}, "17", "ann", "all.q", "1", "n4")
+    job = written(tmp_path, "gridengine", {"SGE_JOB_SPOOL_DIR": str(tmp_path)}, "17", "0", "ann", "all.q", "n4")
     assert (job.started, job.status) == (None, 1)
     assert job.ended > 2000
 
@@ -229,7 +244,7 @@ def test_gridengine_of_a_job_that_could_not_be_started(tmp_path: Path) -> None:
 def test_gridengine_with_a_pipe_in_place_of_the_file(tmp_path: Path) -> None:
     """The place of the file is in the environment of the job; an epilog that waits would hold up the queue."""
     os.mkfifo(tmp_path / "usage")
-    job = written(tmp_path, "gridengine", {"SGE_JOB_SPOOL_DIR": str(tmp_path)}, "17", "ann", "all.q", "4", "n4")
+    job = written(tmp_path, "gridengine", {"SGE_JOB_SPOOL_DIR": str(tmp_path)}, "17", "0", "ann", "all.q", "n4")
     assert (job.id, job.started) == ("17", None)
 
 
@@ -237,7 +252,7 @@ def test_gridengine_with_a_file_without_end(tmp_path: Path) -> None:
     with (tmp_path / "usage").open("wb") as file:
         file.write(USAGE.encode())
         file.truncate(1 << 40)
-    job = written(tmp_path, "gridengine", {"SGE_JOB_SPOOL_DIR": str(tmp_path)}, "17", "ann", "all.q", "4", "n4")
+    job = written(tmp_path, "gridengine", {"SGE_JOB_SPOOL_DIR": str(tmp_path)}, "17", "0", "ann", "all.q", "n4")
     assert (job.id, job.started, job.status) == ("17", 1000, 137)
 
 
@@ -246,15 +261,20 @@ def test_what_a_job_calls_itself_is_no_command(tmp_path: Path, name: str) -> Non
     """Words of a job reach the command as they are, or not at all."""
     evil = f"$(touch {tmp_path}/made) --socket=/x `touch {tmp_path}/made`"
     (tmp_path / "usage").write_text(f"start_time={evil}\nru_maxrss=a[$(touch {tmp_path}/made)]\nexit_status=--help\n")
-    environment = {**dict.fromkeys(SLURM, evil), "SGE_JOB_SPOOL_DIR": str(tmp_path), "SGE_TASK_ID": evil}
-    logged = run(tmp_path, name, str(tmp_path / "absent"), environment, evil, "-x", evil, evil, "--", evil)
+    environment = {
+        **dict.fromkeys(SLURM, evil),
+        "SGE_JOB_SPOOL_DIR": str(tmp_path),
+        "NSLOTS": evil,
+        "SGE_ACCOUNT": evil,
+    }
+    logged = run(tmp_path, name, str(tmp_path / "absent"), environment, evil, "-x", evil, "--", evil)
     assert "no record is kept" in logged
     assert not (tmp_path / "made").exists()
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_without_a_daemon_it_is_logged_and_the_epilog_succeeds(tmp_path: Path, name: str) -> None:
-    words = ("17", "ann", "all.q", "4", "n4")
+    words = ("17", "0", "ann", "all.q", "n4")
     assert "absent" in run(tmp_path, name, str(tmp_path / "absent"), {"SLURM_JOB_ID": "17"}, *words)
 
 
