@@ -184,7 +184,7 @@ RECORD: Record = {
     **samples.most([SAMPLE]),
     "counted": {**COUNTED, "databases": DATABASES, "delay_s": {"p50": 0, "p99": 1, "p100": 7}},
     "status": {"asked": 9, "told": 9, "waits_on": 0, "sinks": 2},
-    "report": {"records": 9, "unreadable": 0, "jobs": 9, "took_s": 0.1},
+    "report": {"records": 9, "unreadable": 0, "missing": 0, "jobs": 9, "took_s": 0.1},
     "deaths": [],
     "samples": [SAMPLE],
 }
@@ -200,6 +200,7 @@ RECORD: Record = {
         (None, {"accepted": 8}, "8 of 9 records were accepted"),
         ("report", {"jobs": 8}, "the report counts 8 jobs"),
         ("report", {"unreadable": 1}, "1 records are unreadable"),
+        ("report", {"missing": 5}, "the report says that 5 records are missing"),
         ("status", {"waits_on": 2}, "records wait on 2 nodes"),
         ("status", {"told": 8}, "8 of 9 nodes told what waits"),
         ("status", {"sinks": 1}, "1 of 2 sinks store"),

@@ -221,7 +221,8 @@ def report(console: Console, places: Sequence[str]) -> Record:
         raise LabError(f"`subord account report` failed: {done.err.strip()}")
     answer = json.loads(done.out)
     found = {name: answer[name] for name in ("records", "unreadable")}
-    return {**found, "jobs": answer["total"]["jobs"], "took_s": round(done.took_s, 1)}
+    missing = answer.get("missing") or 0  # since a database was restored, which none was
+    return {**found, "missing": missing, "jobs": answer["total"]["jobs"], "took_s": round(done.took_s, 1)}
 
 
 def sinks_of(cluster: Cluster, addresses: Sequence[str], server: postgresql.Server | None) -> list[Record]:
@@ -269,6 +270,7 @@ def faults_of(record: Record) -> list[str]:
         f"{record['accepted']} of {record['records']} records were accepted": record["accepted"] != record["records"],
         f"the report counts {record['report']['jobs']} jobs": record["report"]["jobs"] != record["records"],
         f"{record['report']['unreadable']} records are unreadable": record["report"]["unreadable"],
+        f"the report says that {record['report']['missing']} records are missing": record["report"]["missing"],
         f"records wait on {asked['waits_on']} nodes": asked["waits_on"],
         f"{asked['told']} of {asked['asked']} nodes told what waits": asked["told"] != asked["asked"],
         f"{asked['sinks']} of {len(record['sinks'])} sinks store": asked["sinks"] != len(record["sinks"]),

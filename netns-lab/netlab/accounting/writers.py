@@ -178,7 +178,7 @@ class Writers:
     def __init__(self, task: Task) -> None:
         """Raises LabError."""
         self._task = task
-        self._process = helper.fork("writers", lambda: Writing(task), _serve)
+        self._process = helper.fork("writers", lambda: _prepared(task), _serve)
         helper.await_ready(self._process, "The writers cannot be started: {}")
         self.began = time.monotonic() + FIRST_S
         self._pid: int = self._ask(begin_at=self.began)["pid"]
@@ -205,6 +205,12 @@ class Writers:
 
     def _ask(self, **request: Any) -> Message:
         return helper.ask(self._process, request, GONE)
+
+
+def _prepared(task: Task) -> Writing:
+    """The process that measures may have a higher priority; its writers have that of daemons."""
+    os.setpriority(os.PRIO_PROCESS, 0, max(0, os.getpriority(os.PRIO_PROCESS, 0)))
+    return Writing(task)
 
 
 def _serve(writing: Writing, starter: Lines) -> None:
