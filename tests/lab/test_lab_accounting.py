@@ -65,12 +65,17 @@ class FakeLab:
     def __init__(self) -> None:
         self.root: int | None = 1
         self.dead: set[int] = set()
+        self.exited: dict[int, float] = {}  # when the last life of a node that is over began
         self.calls: list[tuple[str, int]] = []
 
     @property
     def cluster(self) -> Any:
         roots = [] if self.root is None else [SimpleNamespace(address=f"10.0.0.{self.root}")]
-        return SimpleNamespace(roots=lambda: roots)
+        nodes = {
+            each: SimpleNamespace(address=self.address(each), exited=True, forked_at=at)
+            for each, at in self.exited.items()
+        }
+        return SimpleNamespace(roots=lambda: roots, nodes=nodes)
 
     def look(self) -> None: ...
 
@@ -84,6 +89,7 @@ class FakeLab:
         if position in self.dead:
             raise LabError("it is not running")
         self.dead.add(position)
+        self.exited[position] = 0.5
         self.calls.append(("kill", position))
 
     def start(self, position: int) -> None:
@@ -141,6 +147,22 @@ def test_a_daemon_that_had_ended_by_itself_is_named_and_started() -> None:
     found.act(1.0)
     found.act(2.0)
     assert (found.ended, lab.calls) == (["10.0.0.1"], [("start", 1)])
+
+
+def test_a_daemon_that_ends_by_itself_is_seen_in_the_event_log() -> None:
+    """The end of a life before the last start, which the log may still show last, is none."""
+    lab = FakeLab()
+    found = dying(lab, Death(1.0, "root", 1.0))
+    for at_s in (1.0, 2.0, 3.0):
+        found.act(at_s)
+    assert (found.ended, lab.calls) == ([], [("kill", 1), ("start", 1)])
+    lab.dead.add(4)
+    lab.exited[4] = 0.5
+    found.act(4.0)
+    assert (found.ended, found.down, found.is_over) == (["10.0.0.4"], {4}, False)
+    found.act(5.0)
+    found.act(6.0)
+    assert (found.ended, lab.calls[2:]) == (["10.0.0.4"], [("start", 4)])
 
 
 def test_the_server_stops_and_is_started_again() -> None:

@@ -1,13 +1,15 @@
 """Carries out the deaths of a schedule in a lab: daemons are killed (SIGKILL), and started again some seconds later.
 
 Inputs are the schedule, the time, and the event log, which says which node is the root; output is a list of what was
-done. Invariant: a node that was killed is started again, also when the schedule is over.
+done. Invariants: a node that was killed is started again, also when the schedule is over; so is one whose daemon has
+ended by itself, which is a fault.
 """
 
 from __future__ import annotations
 
 import heapq
 import random
+import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
@@ -33,11 +35,12 @@ class Deaths:
         """Deaths of each kind that were carried out."""
         self.down: set[int] = set()
         self.ended: list[str] = []
-        """Addresses of daemons that had ended by themselves when they were to be killed."""
+        """Addresses of daemons that have ended by themselves."""
         self._lab = lab
         self._due = list(schedule)
         heapq.heapify(self._due)
         self._starts: list[tuple[float, int]] = []
+        self._asked_at: dict[int, float] = {}  # of the last start of a node, on the clock of the event log
         self._chance = chance
         self._sinks = sinks
         self._server = server
@@ -50,8 +53,11 @@ class Deaths:
     def act(self, now_s: float) -> None:
         """Carry out what is due. Raises LabError."""
         self._lab.look()
+        for position in self._ended():
+            self._note_end(position, now_s + AGAIN_S)
         while self._starts and self._starts[0][0] <= now_s:
             position = heapq.heappop(self._starts)[1]
+            self._asked_at[position] = time.monotonic()
             self._lab.start(position)
             self.down.discard(position)
         if self._server and 0.0 < self._server_at <= now_s:
@@ -91,7 +97,22 @@ class Deaths:
         try:
             self._lab.kill(position)
         except LabError:
-            self.ended.append(self._lab.address(position))
+            self._note_end(position, again_s)
+            return
+        self.down.add(position)
+        heapq.heappush(self._starts, (again_s, position))
+
+    def _ended(self) -> list[int]:
+        """Those that run no longer since their last start, and that were not killed."""
+        seen = {self._lab.position(each.address): each for each in self._lab.cluster.nodes.values() if each.exited}
+        return [
+            position
+            for position, node in seen.items()
+            if position not in self.down and (node.forked_at or 0.0) >= self._asked_at.get(position, 0.0)
+        ]
+
+    def _note_end(self, position: int, again_s: float) -> None:
+        self.ended.append(self._lab.address(position))
         self.down.add(position)
         heapq.heappush(self._starts, (again_s, position))
 

@@ -152,7 +152,7 @@ def campaign(plan: Plan, lab: Lab, server: postgresql.Server | None, chance: ran
         "requests_again": dict(written.refused),
         "unsure": len(written.unsure),
         "gave_up": list(written.failed),
-        "ended": [*deaths.ended, *ended_by_themselves(lab)],
+        "ended": sorted({*deaths.ended, *ended_by_themselves(lab)}),
         **most(samples),
         **counts_of(plan, lab, places, written),
         "deaths": deaths.done,
