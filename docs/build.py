@@ -20,6 +20,7 @@ DOCS = Path(__file__).resolve().parent
 REPOSITORY = DOCS.parent
 sys.path[:0] = [str(DOCS), str(REPOSITORY / "tests" / "helpers")]
 
+import build_cluster_metrics  # noqa: E402
 import build_evaluation  # noqa: E402
 import build_faq  # noqa: E402
 import build_growth  # noqa: E402
@@ -80,6 +81,7 @@ PAGES = (
     "docs/evaluation/orders.md",
     "docs/evaluation/order-faults.md",
     "docs/evaluation/running.md",
+    "docs/evaluation/metrics.md",
     "docs/evaluation/releases.md",
     "docs/evaluation/peers.md",
     "docs/evaluation/simulator.md",
@@ -115,6 +117,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "status": build_stories.status,
     "why": build_stories.why,
     "why-healed": build_stories.why_healed,
+    **build_cluster_metrics.PARTS,
     **build_evaluation.PARTS,
     **build_faq.PARTS,
     **build_growth.PARTS,

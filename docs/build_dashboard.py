@@ -6,35 +6,19 @@ The schema is that of Grafana 10 and 11 (`schemaVersion` 38): https://grafana.co
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import count
-from typing import Any, NamedTuple
+from typing import Any
+
+from build_cluster_panels import CLUSTERS
+from build_panels import JOB, PanelSpec, Query
 
 Json = dict[str, Any]
 
 WIDTH = 24  # columns of Grafana's grid
 SOURCE = {"type": "prometheus", "uid": "${datasource}"}
-JOB = 'job="$job"'
 NODE = 'job="$job", instance=~"$instance"'
 RATE = "[$__rate_interval]"
-
-
-class Query(NamedTuple):
-    """One or several curves; `legend` names them by their labels, `{{label}}`."""
-
-    expr: str
-    legend: str = ""
-
-
-class PanelSpec(NamedTuple):
-    """One panel. `kind`: Grafana's name of its type; `red_from`: a number is red from here on."""
-
-    kind: str
-    title: str
-    unit: str
-    queries: Sequence[Query]
-    about: str = ""
-    red_from: float | None = None
 
 
 def _quantiles(name: str) -> list[Query]:
@@ -230,7 +214,7 @@ COLUMNS = (
 )
 """The columns of the table of nodes; the last two show a label instead of their value."""
 
-ROWS = (("Tree", TREE), ("Healing", HEALING), ("Traffic", TRAFFIC), ("Daemons", DAEMONS))
+ROWS = (("Cluster", CLUSTERS), ("Tree", TREE), ("Healing", HEALING), ("Traffic", TRAFFIC), ("Daemons", DAEMONS))
 
 
 def dashboard() -> str:

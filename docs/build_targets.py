@@ -9,6 +9,7 @@ import statistics
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
+import build_cluster_metrics
 import records
 from build_evaluation import markdown
 from build_paper import TIME, is_built, is_whole
@@ -287,7 +288,48 @@ def _worst(run: Run) -> Run:
 LISTS = ("took_s", "later_s")
 
 
-GROUPS = (starts, sparse, paper, mappings, healing, rest, alone, sealing, services, commands, simulated)
+def cluster_metrics() -> Iterator[Row]:
+    """Metrics of the largest cluster; of each run the worst look counts. None while they are not measured."""
+    if not build_cluster_metrics.is_measured():
+        return
+    found = [_highest(run) for run in build_cluster_metrics.runs() if run["system"] == build_cluster_metrics.SUBORD]
+    few, many = (one(found, nodes=nodes) for nodes in (100, METRICS_NODES))
+    grown = ratios(many, few, "heart_bytes_per_s")
+    result = f"{max(grown):.2f} at most" if grown else "nothing"
+    what = f"metrics: bytes of the root at rest, {METRICS_NODES} : 100 nodes"
+    yield Row(what, "1.5 times", result, len(many), len(grown) == len(many) and max(grown) <= 1.5)
+    what = f"... the oldest figure of {METRICS_NODES} nodes"
+    yield _most(what, "20 s", many, "age_s", bound=20, unit=" s", digits=1)
+    what = "... an interior node is killed; all living nodes are in the figures again after"
+    yield _most(what, "5 s", many, "death_whole_s", bound=5, unit=" s", digits=1)
+    held = sum(run["fault"] is None and run["faults"] == [] for run in found)
+    what = "... sums and quantiles are those of the nodes, and none is counted twice after a death"
+    yield Row(what, "always", f"{held} of {len(found)} runs held", len(found), held == len(found))
+
+
+METRICS_NODES = 500
+
+
+def _highest(run: Run) -> Run:
+    """Lists of figures as their highest number; with one that is missing the run has none."""
+    keys = ("age_s", "death_whole_s")
+    return {**run, **{key: None if None in run[key] else max(run[key]) for key in keys if run.get(key)}}
+
+
+GROUPS = (
+    starts,
+    sparse,
+    paper,
+    mappings,
+    healing,
+    rest,
+    alone,
+    sealing,
+    services,
+    cluster_metrics,
+    commands,
+    simulated,
+)
 
 
 def _all() -> list[Row]:

@@ -22,6 +22,13 @@ from subord.api.handlers.metrics import node_registry, page
 from subord.api.handlers.targets import MEMBERS_HEAD
 from subord.api.handlers.web import web_app
 from subord.api.http.server import Response
+from subord.api.models.coverage import MissingDocument
+from subord.api.models.metrics import MetricsDocument
+from subord.services.metrics import kernel
+from subord.services.metrics.exposition import page as cluster_page
+from subord.services.metrics.rates import name_of_rate
+from subord.services.metrics.record import figures, record_of
+from subord.services.metrics.wanted import USUAL, chosen
 from subord.services.serving import service_app
 from tests.api.fake_node_api import World
 from tests.test_docs import anchors, build
@@ -34,6 +41,17 @@ RULES = yaml.safe_load((DEPLOY / "subord.rules.yml").read_text(encoding="utf-8")
 TESTS = yaml.safe_load((DEPLOY / "subord.rules.test.yml").read_text(encoding="utf-8"))
 DASHBOARD = json.loads((REPOSITORY / "deploy" / "grafana" / "subord.json").read_text(encoding="utf-8"))
 OF_PROMETHEUS = {"up", "ALERTS"}
+TEXTS = {
+    "/proc/loadavg": "0.50 1.25 2.00 3/456 789",
+    "/proc/meminfo": "MemTotal: 4 kB\nMemAvailable: 2 kB\nSwapFree: 1 kB",
+    "/proc/stat": "cpu 1 2 3 4 5 6 7 8\ncpu0 1 2 3 4 5 6 7 8",
+    "/proc/diskstats": "8 0 sda 10 0 200 5 20 0 400 7 0 1500 12 0 0 0 0",
+    "/proc/net/dev": "\n\neth0: 100 10 1 2 0 0 0 0 50 5 3 4 0 0 0 0",
+    **dict.fromkeys(
+        ("/proc/pressure/cpu", "/proc/pressure/memory", "/proc/pressure/io"), "some total=5\nfull total=1"
+    ),
+}
+"""What the kernel tells the metrics of the cluster."""
 LABELS_OF_PROMETHEUS = {"job", "instance", "le", "alertname", "alertstate"}
 VARIABLES = {"$__rate_interval": "5m", "$job": "subord", "$instance": ".+"}
 
@@ -75,13 +93,27 @@ def labels(expr: str) -> set[str]:
     return {*chosen, *grouped}
 
 
+def of_cluster() -> str:
+    """`/metrics/cluster` of nodes that carry the usual metrics."""
+    known = {name: value for file in kernel.FILES for name, value in file.parse(TEXTS[file.path]).items()}
+    known |= {f'node_filesystem_{what}_bytes{{mountpoint="/"}}': 1.0 for what in ("avail", "size")}
+    carried, _ = chosen({name_of_rate(name): value for name, value in known.items()}, USUAL)
+    found = tuple(figures(record_of(carried, 1), lambda _: "10.0.0.1"))
+    missing = (MissingDocument(cause="stale", text="is stale", count=1, addresses=("10.0.0.2",)),)
+    about = {"asked": 2, "told": 1, "complete": False, "missing": missing, "oldest_ms": 5.0, "left_out": 0}
+    return cluster_page(MetricsDocument(metrics=found, **about)).decode()
+
+
 @cache
 def exported() -> tuple[set[str], set[str]]:
     """(names, labels) of everything that a daemon exports or the recording rules compute."""
     text = page(node_registry(build.build_prometheus.build_tables.build_stories.scraped())).decode() + MEMBERS_HEAD
+    text += of_cluster()
     found: set[str] = set()
     for name, kind in re.findall(r"^# TYPE (\S+) (\S+)$", text, re.MULTILINE):
-        found |= {f"{name}_{part}" for part in ("bucket", "sum", "count")} if kind == "histogram" else {name}
+        parts = {f"{name}_{part}" for part in ("sum", "count")}
+        more = {"histogram": {*parts, f"{name}_bucket"}, "summary": {*parts, name}}
+        found |= more.get(kind, {name})
     recorded = {rule["record"] for rule in rules() if "record" in rule}
     return found | recorded | OF_PROMETHEUS, {*re.findall(r'[{,](\w+)="', text), "address"} | LABELS_OF_PROMETHEUS
 
@@ -113,6 +145,7 @@ def test_a_metric_that_does_not_exist_is_noticed() -> None:
     known, known_labels = exported()
     assert not names("rate(subord_children_total[5m])") <= known
     assert not names("subord_healing_seconds") <= known  # a histogram has only its parts
+    assert not names("subord_cluster_node_load5") <= known  # a metric that nodes do not carry
     assert not labels('up{position="1"}') <= known_labels
 
 

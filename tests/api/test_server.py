@@ -59,7 +59,7 @@ async def serving() -> AsyncIterator[int]:
     sock = bind_tcp("127.0.0.1", 0)
     port: int = sock.getsockname()[1]
     async with trio.open_nursery() as nursery:
-        await nursery.start(serve, {"/echo": echo}, sock)
+        await nursery.start(serve, {"/echo": echo, "/metrics/echo": echo}, sock)
         yield port
         nursery.cancel_scope.cancel()
     with pytest.raises(ConnectionRefusedError):
@@ -410,6 +410,16 @@ async def test_reading_continues_after_the_last_event(path: str) -> None:
             await stream.send_all(get(path, headers={"Last-Event-ID": "41"}))
             heard = await read_until(stream, b"data: 42\n\n")
             assert heard.partition(b"data: ")[2].startswith(b"41\n\n")
+
+
+async def test_metrics_are_asked_for_in_a_format() -> None:
+    prometheus = {
+        "Accept": "application/openmetrics-text;version=1.0.0;q=0.5,text/plain;version=0.0.4;q=0.3,*/*;q=0.2"
+    }
+    async with serving() as port:
+        assert b'{"format": "openmetrics"}' in await exchange(port, get("/metrics/echo", headers=prometheus))
+        assert b"{}" in await exchange(port, get("/metrics/echo", headers={"Accept": "text/plain, */*"}))
+        assert b"{}" in await exchange(port, get("/echo", headers=prometheus)), "other paths know no formats"
 
 
 async def test_readers_leave_room_for_others() -> None:

@@ -148,8 +148,9 @@ def test_sums_are_exact_and_bounded() -> None:
     assert Sum.merge([Sum.of(0.1)] * 10) == Sum.of(1.0)
     assert Sum.of(-0.25).value == -0.25
     assert Sum.of(1e30).whole == WHOLE_MAX
-    with pytest.raises(ValueError, match="cannot convert"):
-        Sum.of(nan)
+    for value in (nan, inf, -inf):
+        with pytest.raises(ValueError, match="no number"):
+            Sum.of(value)
 
 
 def test_a_node_is_once_in_the_top() -> None:
@@ -240,9 +241,29 @@ def test_a_spread_of_one_node_is_small() -> None:
     assert (Spread().count, Spread().sum) == (0, 0.0)
 
 
+def test_the_largest_numbers_of_a_member_end_no_leader() -> None:
+    """A member may tell any number; a leader folds them all the same."""
+    for value in (1.7e308, -1.7e308):
+        found = Spread.merge([Spread.of(value, each) for each in range(1, 40)])
+        assert (found.count, found.least, found.greatest) == (39, value, value)
+        assert abs(found.sum) == WHOLE_MAX
+
+
+def test_a_field_with_a_long_name_is_left_out_alone() -> None:
+    record = {"a": Count(1), "x" * (bounds.NAME_CHARS_MAX + 1): Count(1), "z": Count(1)}
+    fields, left_out = fitted(record)
+    assert (list(fields), left_out) == (["a", "z"], 1)
+
+
+@pytest.mark.parametrize("least", [nan, inf, -inf])
+def test_others_without_a_least_value_are_refused(least: float) -> None:
+    with pytest.raises(ValueError, match="not a number"):
+        Others(2, Sum.of(1), least)
+
+
 def test_spreads_that_are_none_are_refused() -> None:
     for top in (((1.0, 1), (2.0, 2)), ((inf, 1),), ((nan, 1),), ((1.0, 2), (1.0, 1))):
         with pytest.raises(ValueError, match="not in order, or not a number"):
             Spread(top)
     with pytest.raises(ValueError, match="though the largest have room"):
-        Spread(((1.0, 1),), Others(1))
+        Spread(((1.0, 1),), Others(1, least=1.0))

@@ -7,10 +7,12 @@ from math import inf, nan
 import pytest
 from loops import over
 
+from subord.core.carriage.reports.bounds import NAME_CHARS_MAX
 from subord.services.metrics import kernel
+from subord.services.metrics.growth import Growth
 from subord.services.metrics.kernel import Samples
 from subord.services.metrics.rates import Counters, name_of_rate, rated
-from subord.services.metrics.wanted import CARRIED_MAX, chosen, fits
+from subord.services.metrics.wanted import CARRIED_MAX, USUAL, Wanted, chosen, fits
 
 MEMORY = "MemTotal:       16384 kB\nMemAvailable:    8192 kB\nHugePages_Total:       3\nSwapTotal: lots kB\n"
 STAT = """\
@@ -79,27 +81,30 @@ SOME = "some avg10=1.00 avg60=0.50 avg300=0.10 total=2500000\nfull avg10=0.00 av
             kernel.disks,
             DISKS,
             {
-                "node_disk_read_bytes_total": 202 * 512.0,
-                "node_disk_written_bytes_total": 404 * 512.0,
-                "node_disk_io_time_seconds_total": 2.0,
+                'node_disk_read_bytes_total{device="sda"}': 200 * 512.0,
+                'node_disk_written_bytes_total{device="sda"}': 400 * 512.0,
+                'node_disk_io_time_seconds_total{device="sda"}': 1.5,
+                'node_disk_read_bytes_total{device="nvme0n1"}': 2 * 512.0,
+                'node_disk_written_bytes_total{device="nvme0n1"}': 4 * 512.0,
+                'node_disk_io_time_seconds_total{device="nvme0n1"}': 0.5,
             },
         ),
         (kernel.disks, "", {}),
         (
-            kernel.network,
+            lambda text: kernel.network(text, {"lo", "eth0"}),
             NETWORK,
             {
-                "node_network_receive_bytes_total": 101.0,
-                "node_network_receive_packets_total": 11.0,
-                "node_network_receive_errs_total": 1.0,
-                "node_network_receive_drop_total": 2.0,
-                "node_network_transmit_bytes_total": 51.0,
-                "node_network_transmit_packets_total": 6.0,
-                "node_network_transmit_errs_total": 3.0,
-                "node_network_transmit_drop_total": 4.0,
+                'node_network_receive_bytes_total{device="eth0"}': 100.0,
+                'node_network_receive_packets_total{device="eth0"}': 10.0,
+                'node_network_receive_errs_total{device="eth0"}': 1.0,
+                'node_network_receive_drop_total{device="eth0"}': 2.0,
+                'node_network_transmit_bytes_total{device="eth0"}': 50.0,
+                'node_network_transmit_packets_total{device="eth0"}': 5.0,
+                'node_network_transmit_errs_total{device="eth0"}': 3.0,
+                'node_network_transmit_drop_total{device="eth0"}': 4.0,
             },
         ),
-        (kernel.network, "only\nheads\n", {}),
+        (lambda text: kernel.network(text, ["x"]), "only\nheads\n", {}),
         (
             lambda text: kernel.pressure("io", text),
             SOME,
@@ -124,6 +129,54 @@ def test_every_text_of_this_kernel_is_understood() -> None:
             assert each.is_optional, each.path
             continue
         assert samples or each.is_optional, each.path
+
+
+DISK = "1 0 {name} 1 0 8 1 1 0 8 1 0 1000 1\n"
+IDLE_DISK = "1 0 {name} 0 0 0 0 0 0 0 0 0 0 0\n"
+
+
+@over(
+    ("names", "idle", "counted"),
+    [
+        (("sda", "sda1", "sdb2"), (), ["sda", "sdb2"]),
+        (("mmcblk0", "mmcblk0p1", "mmcblk0boot0"), (), ["mmcblk0", "mmcblk0boot0"]),
+        (("sda", "dm-0", "md127", "zd0", "bcache0", "drbd1", "zram0"), (), ["sda"]),
+        (("nvme0n1", "nvme0c0n1", "nvme0c1n1"), (), ["nvme0n1"]),
+        (("nvme0c0n1", "nvme0c1n1"), ("nvme0n1",), ["nvme0c0n1", "nvme0c1n1", "nvme0n1"]),
+    ],
+)
+def test_no_bytes_of_a_disk_are_counted_twice(
+    names: tuple[str, ...], idle: tuple[str, ...], counted: list[str]
+) -> None:
+    text = "".join([*(DISK.format(name=each) for each in names), *(IDLE_DISK.format(name=each) for each in idle)])
+    found = [name for name in kernel.disks(text) if name.startswith("node_disk_read_bytes")]
+    assert found == [f'node_disk_read_bytes_total{{device="{each}"}}' for each in counted]
+
+
+# -- sums over devices --------------------------------------------------------------------------------------
+
+BYTES = "node_network_receive_bytes_total"
+
+
+def test_devices_that_come_and_go_make_no_rate() -> None:
+    growth = Growth()
+
+    def summed(**devices: float) -> float:
+        return growth.of({f'{BYTES}{{device="{each}"}}': value for each, value in devices.items()})[BYTES]
+
+    assert summed(eth0=1000.0, veth1=9e11) == 0.0
+    assert summed(eth0=1100.0) == 100.0, "one that goes takes nothing away"
+    assert summed(eth0=1200.0, veth2=9e11) == 200.0, "one that comes brings nothing"
+    assert summed(eth0=1200.0, veth2=9e11 + 5) == 205.0
+    assert summed(eth0=100.0, veth2=9e11 + 6) == 206.0, "a counter with 32 bits was full"
+    assert summed(eth0=150.0, veth2=9e11 + 6) == 256.0
+
+
+def test_a_counter_of_the_kernel_that_steps_back_has_no_rate_of_all_its_years() -> None:
+    idle, growth = 'node_cpu_seconds_total{mode="idle"}', Growth()
+    found = [growth.of({idle: value, "node_load1": 0.5}) for value in (900_000.0, 899_999.99, 900_001.0)]
+    assert [round(each[idle], 2) for each in found] == [0.0, 0.0, 1.01]
+    assert found[0]["node_load1"] == 0.5
 
 
 # -- counters -----------------------------------------------------------------------------------------------
@@ -157,8 +210,13 @@ def test_two_samples_at_once_give_no_rate() -> None:
     assert again == kept, "the next rate is over the whole time"
 
 
-@pytest.mark.parametrize("value", [nan, inf, -inf])
-def test_what_is_no_number_is_left_out(value: float) -> None:
+def test_no_rate_is_taken_over_a_long_time() -> None:
+    assert rates(0.0, 600.0, apart_s=60.0) == {"x_per_second": 10.0}
+    assert rates(0.0, 600.0, apart_s=61.0) == {}
+
+
+@pytest.mark.parametrize("value", [nan, inf, -inf, 1.1e18, -1.7e308])
+def test_what_nobody_can_add_up_is_left_out(value: float) -> None:
     found, kept = rated({"y": value, "x_total": value}, Counters(0.0, {"x_total": 1.0}), 10.0)
     assert (found, kept) == ({}, Counters(10.0, {}))
 
@@ -170,6 +228,28 @@ def test_patterns() -> None:
     assert fits('a{b="[1]"}', 'a{b="[1]"}')
     assert fits("node_load1", "node_load*")
     assert not fits("node_load1", "load1")
+    assert not fits("node_load1", "node_load?")
+    assert not fits("a" * 60, "*a" * 30 + "b"), "and the answer comes at once"
+
+
+def test_a_family_is_wanted_for_its_samples_and_rates() -> None:
+    wanted = Wanted(['a{b="c"}', "x_per_second*"])
+    assert [each for each in ("a", "a_total", "x_total", "x", "y") if wanted.has_family(each)] == [
+        "a",
+        "x_total",
+        "x",
+    ]
+
+
+def test_the_usual_patterns_take_file_systems_of_a_node_and_not_of_its_exporter() -> None:
+    wanted = Wanted(USUAL)
+    assert wanted.place('node_filesystem_avail_bytes{mountpoint="/"}') is not None
+    assert wanted.place('node_filesystem_avail_bytes{device="/dev/vda1",fstype="ext4",mountpoint="/"}') is None
+
+
+def test_a_name_without_room_in_a_report_is_not_carried() -> None:
+    names = ["x" * NAME_CHARS_MAX, "x" * (NAME_CHARS_MAX + 1)]
+    assert chosen(dict.fromkeys(names, 1.0), ["x*"]) == ({names[0]: 1.0}, 1)
 
 
 def test_equal_nodes_carry_the_same_and_say_what_has_no_room() -> None:

@@ -17,7 +17,7 @@ from netlab.experiments.discovery import MODES
 from netlab.mappings.experiment import PARTS, SITES
 from netlab.peers.experiment import SYSTEMS
 from netlab.processes.releases import PRESENT, PREVIOUS
-from netlab.services import exec_experiment, files_experiment
+from netlab.services import exec_experiment, files_experiment, metrics_experiment
 from netlab.topology.addresses import NETWORK, NODES_MAX
 from netlab.topology.layout import JOBS_PER_HOUR_MAX, NAMES, SPREAD, SPREAD_MAX
 
@@ -207,6 +207,14 @@ def _add_services(tests: Commands[Parser]) -> None:
     test.add_argument("--root-kills", type=_positive, default=accounting.ROOT_KILLS, metavar="N", help=roots)
     test.add_argument("--seed", type=int, default=1, help="draws which nodes die, and when")
     test.set_defaults(repeat=1)
+    beside = "metrics of the cluster: cost, age, values and deaths, with and without them, and beside Ganglia"
+    test = _test(tests, "metrics", beside, "100,200,300,500", "--events")
+    test.add_argument("--fanout", type=_positive, default=8, metavar="P")
+    test.add_argument("--times", type=_positive, default=3, help="changes of all values, and deaths, in each run")
+    _add_several(test, "--systems", metrics_experiment.SYSTEMS, "NAME,...")
+    _add_seconds(test, "--rest", 60.0, "measured at rest", dest="rest_s")
+    _add_seconds(test, "--ages", 60.0, "how long ages are looked at", dest="ages_s")
+    test.set_defaults(repeat=3)
 
 
 def _add_service(tests: Commands[Parser], name: str, text: str, parts: tuple[str, ...]) -> Parser:

@@ -42,6 +42,8 @@ LISTED_S_MAX = 30.0
 READY_S_MAX = 60.0
 FOUND_S_MAX = 180.0
 ALERT_S_MAX = 300.0
+PANELS_S_MAX = 60.0
+PANELS_LOOK_S = 2.0
 LOOK_S = 0.1  # times of Prometheus are late by at most this
 NODES_MIN = 8  # the root, two more that are asked for the list, an interior node that is not, and the last
 
@@ -146,8 +148,18 @@ def measure_one(plan: Plan, nodes: int, _number: int) -> Record:
         found |= _scrapes(lab, prometheus, plan.rest_s, found["idle_cpu_ms_per_s"])
         lab.progress("killing an interior node")
         found |= _alert(lab, prometheus)
-        silent = [each for each in queries() if not (prometheus.ask("query", query=each) or {"result": ()})["result"]]
-        return found | {"silent_panels": silent}
+        return found | {"silent_panels": _silent_panels(prometheus)}
+
+
+def _silent_panels(prometheus: Prometheus) -> list[str]:
+    """The queries without an answer. Nodes have rates after two rounds of their metrics."""
+
+    def silent() -> list[str]:
+        answers = {each: prometheus.ask("query", query=each) or {"result": ()} for each in queries()}
+        return [each for each, answer in answers.items() if not answer["result"]]
+
+    wait_until(lambda: not silent(), PANELS_S_MAX, PANELS_LOOK_S)
+    return silent()
 
 
 def _pages(lab: Lab, reader: PageReader, scrapes: int) -> Record:

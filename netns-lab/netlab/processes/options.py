@@ -50,6 +50,8 @@ class Options:
     old: tuple[str, ...] = ()  # addresses that begin with it
     sinks: tuple[str, ...] = ()  # addresses that store the records of the ledger
     sink_urls: Mapping[str, str] = field(default_factory=dict)  # address -> database; other sinks: a file of SQLite
+    publish: bool = True  # daemons publish metrics
+    texts: bool = False  # and read text files in `metrics/` of the node's directory, which the caller makes
 
     def __post_init__(self) -> None:
         if self.previous is None and self.old:
@@ -103,7 +105,15 @@ def config_text(options: Options, address: str, files: Path, directory: RunDirec
         }
         if address in options.sinks:
             tables["ledger"] = {"sink": options.sink_urls.get(address, str(files / SINK_FILE))}
+        tables |= _metrics(options, files)
     return "\n".join(f"[{name}]\n{_lines(table)}" for name, table in tables.items())
+
+
+def _metrics(options: Options, files: Path) -> dict[str, dict[str, Any]]:
+    """Nothing where the defaults hold: daemons of another checkout may not know the table."""
+    told = {} if options.publish else {"publish": False}
+    texts = {"text_directory": str(files / "metrics")} if options.texts else {}
+    return {"metrics": told | texts} if told or texts else {}
 
 
 def _lines(table: dict[str, Any]) -> str:

@@ -98,7 +98,7 @@ def table(records: list[Record], columns: Mapping[str, Sequence[Column]], of: Fa
     lines = []
     for (part,), some in groups(records, ("part",)).items():
         whole = comparison(
-            some, keys, columns[part], lambda record: not of(record), counted="held", measured=is_measured, show=_cell
+            some, keys, columns[part], lambda record: not of(record), counted="held", measured=is_measured, show=cell
         )
         lines += [part, whole]
         lines += [
@@ -110,7 +110,7 @@ def table(records: list[Record], columns: Mapping[str, Sequence[Column]], of: Fa
     return "\n".join([*lines, *(f"{name}: missing ({why})" for name, why in absent.items())])
 
 
-def _cell(records: list[Record], column: Column) -> str:
+def cell(records: list[Record], column: Column) -> str:
     return spread(measured(records, column.key), column.digits)
 
 

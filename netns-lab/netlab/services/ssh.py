@@ -18,7 +18,15 @@ from netlab.peers.programs import NodePrograms, version_of
 from netlab.services.console import Console
 
 FANOUT = 64
-PACKAGES = {"clush": "clustershell", "pdsh": "pdsh", "sshd": "openssh-server", "rsync": "rsync", "serf": "serf"}
+PACKAGES = {
+    "clush": "clustershell",
+    "pdsh": "pdsh",
+    "sshd": "openssh-server",
+    "rsync": "rsync",
+    "serf": "serf",
+    "gmond": "ganglia-monitor",
+    "gmetad": "gmetad",
+}
 """Program -> its package in Debian."""
 SBIN = "/usr/sbin"  # where sshd is, and not in the path of each user
 LISTENING = "Server listening on 0.0.0.0 port 22."

@@ -55,6 +55,8 @@ _CREDENTIALS = struct.Struct("=iII")  # struct ucred
 _Stream = trio.SocketStream | trio.SSLStream[trio.SocketStream]
 JSON = "application/json"
 METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+OPENMETRICS = "application/openmetrics-text"
+OPENMETRICS_TYPE = f"{OPENMETRICS}; version=1.0.0; charset=utf-8"
 logger = logging.getLogger("subord")
 
 
@@ -86,7 +88,8 @@ class Error(msgspec.Struct, frozen=True):
 Query = Mapping[str, str]
 Handler = Callable[[Query], Awaitable[Response | EventStream]]
 App = Mapping[str, Handler]
-"""Handlers of GET by exact path. The header `Last-Event-ID` (HTML, server-sent events) is `since` in the query."""
+"""Handlers of GET by exact path. The header `Last-Event-ID` (HTML, server-sent events) is `since` in the query, and
+an `Accept` of metrics that names OpenMetrics is `format=openmetrics`."""
 
 
 class Call(NamedTuple):
@@ -369,6 +372,8 @@ class _Exchange:
             headers = dict(reversed(list(request.headers)))  # the first of each name
             if b"last-event-id" in headers:  # a browser that reconnects repeats the first URL
                 query["since"] = headers[b"last-event-id"].decode("ascii")
+            if target.path.startswith("/metrics") and OPENMETRICS.encode() in headers.get(b"accept", b"").lower():
+                query["format"] = "openmetrics"
             host = target.netloc or headers.get(b"host", b"").decode("ascii")
         except ValueError:
             return failure(400, "the address of the request is malformed")

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Final
 from weakref import WeakKeyDictionary
 
-from subord.api.http.server import METRICS_TYPE, Handler, Response, failure
+from subord.api.http.server import METRICS_TYPE, OPENMETRICS_TYPE, Handler, Query, Response, failure
 from subord.api.models import nodes
 from subord.api.models.coverage import CoverageDocument
 from subord.api.models.metrics import MetricsDocument
@@ -38,7 +38,9 @@ async def record(node: NodeApi) -> Record | None:
     """The samples of this node. What is wrong with a source is counted, and shown by `subord errors`."""
     if not node.metrics.publish:
         return None
-    collector = _collectors.setdefault(node, Collector(_sources(node.metrics), USUAL))
+    collector = _collectors.get(node)
+    if collector is None:
+        collector = _collectors[node] = Collector(_sources(node.metrics), USUAL)
     collector.patterns = patterns_of(node)
     found = await collector.collect()
     for each in found.wrong:
@@ -72,17 +74,23 @@ def _address(settings: Settings, position: Position) -> str | None:
 def paths(node: NodeApi) -> Mapping[str, Handler]:
     """`/metrics/cluster`, which any client may read: the root is asked once in KEPT_S at most."""
 
-    async def ask() -> Response:
-        found = document(await asked_fold(node, "metrics", BUDGET_S))
+    async def ask() -> CoverageDocument:
+        return document(await asked_fold(node, "metrics", BUDGET_S))
+
+    kept = Kept(ask, KEPT_S)
+
+    async def cluster(query: Query) -> Response:
+        found = await kept.get()
         if not await late.load(EXPOSITION):
             return failure(503, "the metrics cannot be loaded: see the log of the daemon")
         from subord.services.metrics.exposition import page
 
         assert isinstance(found, MetricsDocument)
-        return Response(page(found), content_type=METRICS_TYPE)
+        is_openmetrics = query.get("format") == "openmetrics"
+        content_type = OPENMETRICS_TYPE if is_openmetrics else METRICS_TYPE
+        return Response(page(found, is_openmetrics=is_openmetrics), content_type=content_type)
 
-    kept = Kept(ask, KEPT_S)
-    return {"/metrics/cluster": lambda _: kept.get()}
+    return {"/metrics/cluster": cluster}
 
 
 SERVICE = ReportService(Publishing(record, INTERVAL_S), document, paths)

@@ -1,13 +1,12 @@
 """Counters as rates: how much a counter has grown in a second since the last sample.
 
-Inputs are samples of one node with the times of its monotonic clock; outputs are the same samples, with rates in
-place of counters. Invariants: a counter that went back has begun anew at 0, as after a restart, and gives no
-negative rate; no rate is taken over less than APART_S_MIN.
+Inputs are samples of one source with the times of its node's monotonic clock at which they were read; outputs are the
+same samples, with rates in place of counters. Invariants: a counter that went back has begun anew at 0, as after a
+restart, and gives no negative rate; no rate is taken over less than APART_S_MIN or more than APART_S_MAX.
 """
 
 from __future__ import annotations
 
-from math import isfinite
 from typing import Final, NamedTuple
 
 from subord.services.metrics.kernel import Samples
@@ -15,11 +14,14 @@ from subord.services.metrics.kernel import Samples
 COUNTER: Final = "_total"
 RATE: Final = "_per_second"
 APART_S_MIN: Final = 0.1
-SAMPLES_MAX: Final = 4_096
+APART_S_MAX: Final = 60.0
+"""A rate over a longer time says little about now."""
+VALUE_MAX: Final = 1e18
+"""Beyond this a sum over nodes has no room for a value."""
 
 
 class Counters(NamedTuple):
-    """The counters of the last sample, which was taken at `at`."""
+    """The counters of the last samples of a source, which was taken at `at`."""
 
     at: float
     values: Samples
@@ -37,11 +39,11 @@ def is_counter(name: str) -> bool:
 
 def rated(samples: Samples, before: Counters | None, now: float) -> tuple[Samples, Counters | None]:
     """The gauges, the rates of counters that `before` has too, and the counters for the next call. A value that is
-    not finite is left out."""
-    known = {name: value for name, value in samples.items() if isfinite(value)}
+    not finite, or beyond VALUE_MAX, is left out."""
+    known = {name: value for name, value in samples.items() if abs(value) <= VALUE_MAX}
     found = {name: value for name, value in known.items() if not is_counter(name)}
-    counters = {name: value for name, value in list(known.items())[:SAMPLES_MAX] if is_counter(name)}
-    if before is not None:
+    counters = {name: value for name, value in known.items() if is_counter(name)}
+    if before is not None and now - before.at <= APART_S_MAX:
         apart_s = now - before.at
         if apart_s < APART_S_MIN:
             return found, before

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from math import inf, isnan
+from math import inf, isfinite, isnan
 from typing import Annotated, Any, Final
 
 import msgspec
@@ -49,8 +49,10 @@ class Sum(msgspec.Struct, frozen=True, array_like=True, tag=2):
 
     @staticmethod
     def of(value: float) -> Sum:
-        """Raises ValueError or OverflowError when it is no number."""
-        return Sum._of(round(value * PARTS))
+        """Raises ValueError when it is no number."""
+        if not isfinite(value):
+            raise ValueError("no number")
+        return Sum._of(round(max(-WHOLE_MAX, min(value, WHOLE_MAX)) * PARTS))
 
     @staticmethod
     def _of(parts: int) -> Sum:

@@ -55,6 +55,8 @@ def fitted(record: Record, first: Container[str] = ()) -> Fitted:
     fields: Fields = {}
     room = bounds.RECORD_BYTES_MAX
     for name in sorted(record, key=lambda each: (each not in first, each)):
+        if len(name) > bounds.NAME_CHARS_MAX:
+            continue  # with it the leader could read none
         data = _encode(record[name])
         room -= len(name.encode()) + len(data) + HEAD_BYTES
         if len(fields) == bounds.FIELDS_MAX or room < 0:

@@ -33,6 +33,10 @@ class Others(msgspec.Struct, frozen=True, array_like=True):
     least: float = inf
     sketch: Quantiles = Quantiles()
 
+    def __post_init__(self) -> None:
+        if self.count and not isfinite(self.least):
+            raise ValueError("the least one is not a number")
+
 
 NO_OTHERS = Others()
 

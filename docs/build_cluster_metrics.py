@@ -1,0 +1,146 @@
+"""The metrics of the cluster beside none, and beside Ganglia (docs/evaluation/metrics.md), from the figures of
+`netns-lab/lab evaluate metrics` in docs/figures/metrics.json.
+
+While there is no such file, each part says so. Runs that failed, and peers that were not measured, are listed, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial, wraps
+
+import records
+from build_evaluation import markdown
+from build_running import figures, is_held
+from records import Run, groups, ratios, spread
+
+SUBORD, WITHOUT, MULTICAST, UNICAST = ORDER = ("subord", "subord-without", "ganglia", "ganglia-unicast")
+NAME = "metrics"
+NOTHING = "Not measured yet.\n"
+Column = tuple[str, str, int]
+
+COST: tuple[Column, ...] = (
+    ("root, bytes/s", "heart_bytes_per_s", 0),
+    ("packets/s", "heart_packets_per_s", 1),
+    ("a node sends, bytes/s", "node_bytes_per_s", 0),
+    ("packets/s", "node_packets_per_s", 2),
+    ("is sent, bytes/s", "brought_bytes_per_s", 0),
+    ("CPU of all, % of a core", "all_cpu_percent", 1),
+)
+AGE: tuple[Column, ...] = (
+    ("all nodes in the figures, s", "first_whole_s", 1),
+    ("oldest figure, s", "age_s", 1),
+    ("new values seen, s", "changed_s", 1),
+    ("quantile wrong by at most, %", "quantile_error_percent", 2),
+)
+DEATH: tuple[Column, ...] = (
+    ("right again after, s", "death_whole_s", 1),
+    ("told too many for, s", "death_over_s", 1),
+    ("dead node in the sums for, s", "death_counted_over_s", 1),
+    ("right after its return, s", "death_back_s", 1),
+)
+TIMES: tuple[Column, ...] = (
+    ("bytes/s of the root", "heart_bytes_per_s", 2),
+    ("bytes/s of a node", "node_bytes_per_s", 2),
+    ("packets/s of a node", "node_packets_per_s", 2),
+    ("CPU of all", "all_cpu_percent", 2),
+)
+
+
+def is_measured() -> bool:
+    return (records.FIGURES / f"{NAME}.json").exists()
+
+
+def runs() -> list[Run]:
+    found: list[Run] = records.read(NAME)
+    return found
+
+
+def _if_measured(part: Callable[..., str]) -> Callable[..., str]:
+    @wraps(part)
+    def either(*words: Sequence[Column]) -> str:
+        return part(*words) if is_measured() else NOTHING
+
+    return either
+
+
+@_if_measured
+def about() -> str:
+    """The machine, the program, and the shape of the labs."""
+    found = runs()
+    shape = (
+        f"{found[0]['layout'].capitalize()} addresses, timing `{found[0]['timing']}`, fan-out {found[0]['fanout']}.\n"
+    )
+    return records.about(found, "nodes", "system") + shape
+
+
+@_if_measured
+def settings() -> str:
+    """The program and the options of each system."""
+    found = {run["system"]: run["settings"] for run in runs() if "settings" in run}
+    return "".join(f"- *{system}*: {found[system]}.\n" for system in ORDER if system in found)
+
+
+@_if_measured
+def missed() -> str:
+    """The runs that did not hold, and the peers without a run."""
+    lines = []
+    for run in runs():
+        words = [run["fault"]] if run["fault"] is not None else run["faults"]
+        lines += [
+            f"- {run['nodes']} nodes, {run['system']}, run {run['repeat'] + 1}: {each.removesuffix('.')}."
+            for each in words
+        ]
+    absent = {system: why for run in runs() for system, why in run["absent"].items()}
+    lines += [f"- {system} was not measured: {why}." for system, why in absent.items()]
+    return "\n".join(lines or ["All runs held."]) + "\n"
+
+
+@_if_measured
+def table(columns: Sequence[Column]) -> str:
+    """One row for each size and system that has some of the figures: medians, lowest and highest of all runs."""
+    placed = [{**run, "place": ORDER.index(run["system"])} for run in runs()]
+    rows = []
+    for (nodes, place), some in groups(placed, "nodes", "place").items():
+        cells = [spread(figures(some, key), digits) for _, key, digits in columns]
+        if any(cell != "-" for cell in cells):
+            rows.append([f"{nodes}", ORDER[place], f"{sum(map(is_held, some))} of {len(some)}", *cells])
+    return markdown(["nodes", "system", "runs that held", *(title for title, _, _ in columns)], rows)
+
+
+@_if_measured
+def times() -> str:
+    """Each run with metrics by the one without that took turns with it."""
+    rows = []
+    for (nodes,), some in groups(runs(), "nodes").items():
+        both = [[run for run in some if run["system"] == system] for system in (SUBORD, WITHOUT)]
+        rows.append([f"{nodes}", *(spread(ratios(*both, key), digits) for _, key, digits in TIMES)])
+    return markdown(["nodes", *(title for title, _, _ in TIMES)], [row for row in rows if {*row[1:]} != {"-"}])
+
+
+@_if_measured
+def collector() -> str:
+    """What gmetad says after the death of the collector."""
+    rows = [
+        [f"{run['nodes']}", *(_said(run, key) for key in ("up", "down", "counted")), f"{run['collector_s']:g}"]
+        for run in runs()
+        if "collector_s" in run
+    ]
+    return markdown(["nodes", "hosts up", "down", "in the sums", "after, s"], rows) if rows else NOTHING
+
+
+def _said(run: Run, key: str) -> str:
+    found = run[f"collector_{key}"]
+    return "no answer" if found is None else f"{found}"
+
+
+PARTS: dict[str, Callable[[], str]] = {
+    "cluster-metrics-about": about,
+    "cluster-metrics-settings": settings,
+    "cluster-metrics-missed": missed,
+    "cluster-metrics-cost": partial(table, COST),
+    "cluster-metrics-times": times,
+    "cluster-metrics-age": partial(table, AGE),
+    "cluster-metrics-death": partial(table, DEATH),
+    "cluster-metrics-collector": collector,
+}
