@@ -20,6 +20,7 @@ DOCS = Path(__file__).resolve().parent
 REPOSITORY = DOCS.parent
 sys.path[:0] = [str(DOCS), str(REPOSITORY / "tests" / "helpers")]
 
+import build_accounting  # noqa: E402
 import build_cluster_metrics  # noqa: E402
 import build_evaluation  # noqa: E402
 import build_faq  # noqa: E402
@@ -82,6 +83,7 @@ PAGES = (
     "docs/evaluation/order-faults.md",
     "docs/evaluation/running.md",
     "docs/evaluation/metrics.md",
+    "docs/evaluation/accounting.md",
     "docs/evaluation/releases.md",
     "docs/evaluation/peers.md",
     "docs/evaluation/simulator.md",
@@ -92,6 +94,7 @@ PAGES = (
 )
 PICTURES: dict[str, Callable[[], str]] = {
     "docs/tree.svg": build_picture.svg,
+    **build_accounting.PICTURES,
     **build_growth.PICTURES,
     **build_growth_daemons.PICTURES,
     **build_paper.PICTURES,
@@ -118,6 +121,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "why": build_stories.why,
     "why-healed": build_stories.why_healed,
     **build_cluster_metrics.PARTS,
+    **build_accounting.PARTS,
     **build_evaluation.PARTS,
     **build_faq.PARTS,
     **build_growth.PARTS,

@@ -30,11 +30,13 @@ SIZE = 4.0  # of a mark
 PIXEL_DIGITS = 1
 
 Point = tuple[float, float]
-Look = Literal["joined", "marks", "thin"]
+Look = Literal["joined", "marks", "thin", "plain"]
+MARKED: tuple[Look, ...] = ("joined", "marks")
 
 
 class Line(NamedTuple):
-    """One series. `number` selects its colour and mark; a thin line has no marks and is not in the legend."""
+    """One series. `number` selects its colour and mark. A plain line has no marks; a thin one neither, and is not in
+    the legend."""
 
     name: str
     number: int
@@ -53,7 +55,8 @@ class Panel(NamedTuple):
 
     @property
     def y_max(self) -> float:
-        return max(y for line in self.lines for _, y in line.points)
+        """More than 0, also where all values are 0."""
+        return max(y for line in self.lines for _, y in line.points) or 1.0
 
 
 def svg(panels: Sequence[Panel], about: str) -> str:
@@ -105,7 +108,7 @@ def _panel(panel: Panel) -> list[str]:
         *_columns(place),
         f'<text class="middle" x="{(LEFT + WIDTH - RIGHT) / 2:g}" y="{HEIGHT - 10}">{escape(panel.x_title)}</text>',
         *(_stroke(line, place) for line in panel.lines if line.look != "marks"),
-        *(mark for line in panel.lines if line.look != "thin" for mark in _marks(line, place)),
+        *(mark for line in panel.lines if line.look in MARKED for mark in _marks(line, place)),
     ]
 
 
@@ -161,15 +164,16 @@ def _columns(place: _Scale) -> Iterable[str]:
     for tick in place.x_ticks:
         x = place.x(tick)
         yield f'<line class="grid" x1="{x}" y1="{TOP}" x2="{x}" y2="{HEIGHT - BOTTOM}"/>'
-        yield f'<text class="middle" x="{x}" y="{HEIGHT - BOTTOM + 16}">{tick:,.0f}</text>'
+        yield f'<text class="middle" x="{x}" y="{HEIGHT - BOTTOM + 16}">{tick:,.10g}</text>'
 
 
 def _legend(lines: Iterable[Line]) -> Iterable[str]:
     for index, line in enumerate(line for line in lines if line.look != "thin"):
         x = LEFT + 90 * index
-        if line.look == "joined":
+        if line.look != "marks":
             yield f'<line class="line s{line.number}" x1="{x}" y1="{LEGEND}" x2="{x + 22}" y2="{LEGEND}"/>'
-        yield _mark(line.number, x + 11, LEGEND)
+        if line.look in MARKED:
+            yield _mark(line.number, x + 11, LEGEND)
         yield f'<text x="{x + 28}" y="{LEGEND + 4}">{escape(line.name)}</text>'
 
 

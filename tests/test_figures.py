@@ -14,6 +14,7 @@ Given = Callable[..., None]
 
 
 records = imported("records")
+build_accounting = imported("build_accounting")
 build_growth_daemons = imported("build_growth_daemons")
 build_mappings = imported("build_mappings")
 build_order_faults = imported("build_order_faults")
@@ -520,3 +521,114 @@ def test_faults_of_orders_have_a_row_for_each_wait_also_of_a_scenario_that_faile
         ["order 1-2, 16 each", "2", "0 to 1 `silent`", "0.60 (0.50..0.70)", "2 of 3"],
         ["order 1-2, 16 each, kill 5", "2", "2 `down`", "1.00", "1 of 2"],
     ]
+
+
+# -- records of jobs ----------------------------------------------------------------------------------------------
+
+
+def sampled(at_s: float, **more: Any) -> Run:
+    found = {
+        "waiting": 0,
+        "oldest_s": 0,
+        "spool_bytes": 0,
+        "spool_bytes_most": 0,
+        "database_bytes": [1 << 20, 3 << 20],
+    }
+    return {"at_s": at_s, **found, **more}
+
+
+KEPT = {"stored": 10**6, "lost": 0, "double": 0, "given_again": 2, "in_several": 7}
+SINKS = ("10.0.0.3", "10.0.0.100")
+ACCOUNTING = {
+    "nodes": 100,
+    "fanout": 8,
+    "layout": "dense",
+    "timing": "lan",
+    "records": 10**6,
+    "per_s": 1000.0,
+    "request_records": 50,
+    "files": "tmpfs",
+    "absent": {},
+    "faults": [],
+    "sinks": [{"address": each, "database": "SQLite", "place": "home", "subordinates": 8} for each in SINKS],
+    "kills": {"node": 167, "root": 10, "sink": 4, "sinks": 1, "server": 1},
+    "killed_percent_per_min": 9.96,
+    "accepted": 10**6,
+    "writes_s": 1000.0,
+    "emptied_s": 2.5,
+    "unsure": 50,
+    "waiting_most": 60_000,
+    "oldest_s_most": 61,
+    "spool_bytes_most": 5 << 20,
+    "spool_bytes_of_one": 1 << 20,
+    "cpu_percent_mean": 55.5,
+    "counted": {
+        **KEPT,
+        "databases": {each: {"rows": 5, "records": 5, "twice": 0} for each in SINKS},
+        "delay_s": {"p50": 0, "p99": 9, "p100": 61},
+    },
+    "report": {"jobs": 10**6, "took_s": 7.0},
+    "deaths": [
+        {"at_s": 50.0, "what": "root", "down_s": 3.0, "nodes": ["10.0.0.1"]},
+        {"at_s": 70.0, "what": "sink", "down_s": 3.0, "nodes": ["10.0.0.3"]},
+        {"at_s": 500.0, "what": "sinks", "down_s": 60.0, "nodes": list(SINKS)},
+    ],
+    "samples": [sampled(0.0), sampled(60.0, waiting=500, oldest_s=6, spool_bytes=5 << 20), sampled(120.0)],
+}
+
+
+@pytest.fixture(autouse=True)
+def _has_figures(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The file may be missing; tests give its contents."""
+    monkeypatch.setattr(build_accounting, "is_measured", lambda: True)
+
+
+def accounted(**worse: Any) -> Run:
+    return measured(0, **{**ACCOUNTING, **worse})
+
+
+def test_records_that_are_lost_or_double_are_shown_and_miss_the_aim(given: Given) -> None:
+    given(accounting=[accounted(), {**measured(1, **ACCOUNTING), "fault": "the lab fell over", "counted": None}])
+    assert [row.holds for row in build_targets.accounting()] == [True]
+    assert build_accounting.missed() == "- Run 2: the lab fell over.\n"
+    shown = dict(row for row in rows(build_accounting.table()))
+    assert (shown["**lost**"], shown["**double**"]) == ("0", "0")
+    assert shown["given again after a lost answer"] == "50 records, 2 of them twice in the sinks"
+    given(accounting=[accounted(), accounted(counted={**ACCOUNTING["counted"], "lost": 3}, faults=["3 are lost"])])
+    (row,) = build_targets.accounting()
+    assert (row.found, row.runs, row.holds) == ("3, 0, 1 did not hold", 2, False)
+    assert "- Run 1: 3 are lost." in build_accounting.missed()
+
+
+@pytest.mark.parametrize("less", [{"records": 20_000}, {"nodes": 12}, {"killed_percent_per_min": 9.4}])
+def test_a_small_run_does_not_meet_the_aim(given: Given, less: Run) -> None:
+    given(accounting=[accounted(**less)])
+    (row,) = build_targets.accounting()
+    assert (row.found, row.runs, row.holds) == ("nothing", 0, False)
+
+
+def test_a_sink_without_postgresql_is_named(given: Given) -> None:
+    given(accounting=[accounted(absent={"postgresql": "apt-get install postgresql"})])
+    assert build_accounting.missed() == "- Run 1 is without PostgreSQL: apt-get install postgresql.\n"
+    assert [each[2] for each in rows(build_accounting.sinks())] == ["leads 8", "leads 8"]
+
+
+def test_lag_and_disk_are_drawn_with_the_deaths(given: Given) -> None:
+    given(accounting=[accounted()])
+    lag, disk = build_accounting.lag_svg(), build_accounting.disk_svg()
+    assert ("Records that wait" in lag, "Databases of the sinks, MiB" in disk) == (True, True)
+    assert lag.count('<rect class="mark m1"') == 2 * 2, "one root died; beside it the legend, in two panels"
+    assert lag.count('<path class="mark m2"') == 2 * 3, "begin and end of the outage"
+    assert disk.count("<polyline") == 4
+
+
+def test_a_page_without_figures_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(build_accounting, "is_measured", lambda: False)
+    assert {part() for part in build_accounting.PARTS.values()} == {"Not measured yet.\n"}
+    assert list(build_targets.accounting()) == []
+
+
+def test_figures_without_a_run_are_refused(given: Given) -> None:
+    given(accounting=[{**measured(0), "fault": "the lab fell over"}])
+    with pytest.raises(SystemExit, match="has no run that was measured"):
+        build_accounting.table()

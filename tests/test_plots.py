@@ -41,6 +41,16 @@ def test_a_thin_line_has_no_marks_and_marks_have_no_line() -> None:
     assert (len(marks(marked)), list(marked.iter(f"{SVG}polyline"))) == (2, [])
 
 
+def test_a_plain_line_has_no_marks_and_is_in_the_legend() -> None:
+    picture = drawn((1, 1), (10, 2), look="plain")
+    assert (list(picture.iter(f"{SVG}circle")), len(list(picture.iter(f"{SVG}polyline")))) == ([], 1)
+    assert "p = 2" in {each.text for each in picture.iter(f"{SVG}text")}
+
+
+def test_a_panel_of_zeros_has_an_axis() -> None:
+    assert marks(drawn((1, 0), (10, 0)))[0][1] == build_plot.HEIGHT - build_plot.BOTTOM
+
+
 @over(("top", "step"), [(1, 0.2), (5.9, 1), (6.1, 2), (17, 5), (31, 10), (130, 50), (0.8, 0.2)])
 def test_ticks_are_round_numbers(top: float, step: float) -> None:
     assert build_plot.nice_step(top) == pytest.approx(step)

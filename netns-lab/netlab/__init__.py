@@ -14,6 +14,8 @@ the lab runs and everything vanishes with it. The processes, each started by the
 The packages, each of which imports only those below it:
 
     cli                        commands and their arguments
+    accounting                 records of jobs while daemons die
+    services                   commands and files on all nodes, beside other systems
     attack, mappings, peers    experiments: an intruder, a lying member, mappings, other systems
     experiments                start-up, healing, the paper's tests, and what all evaluations share
     scenarios                  scenario files with real daemons

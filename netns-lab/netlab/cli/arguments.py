@@ -9,6 +9,7 @@ from math import inf, isfinite
 from pathlib import Path
 from typing import Any
 
+from netlab.accounting import experiment as accounting
 from netlab.attack.insider import NAMES as NAMES_OF_LIES
 from netlab.attack.insider import PLACES
 from netlab.experiments.agent_faults import NAMES as NAMES_OF_FAULTS
@@ -194,6 +195,18 @@ def _add_services(tests: Commands[Parser]) -> None:
     pushes = "`subord files push` beside clush and rsync, and while a node is killed"
     test = _add_service(tests, "files", pushes, files_experiment.PARTS)
     test.add_argument("--file-bytes", type=_positive, default=files_experiment.FILE_BYTES, metavar="N")
+    once = "is each record of a job in a sink once, although nodes, roots and sinks are killed, and how late?"
+    test = _test(tests, "accounting", once, "100", "--events")
+    test.add_argument("--fanout", type=_positive, default=8, metavar="P")
+    test.add_argument("--records", type=_positive, default=accounting.RECORDS, metavar="N", help="of all nodes")
+    paced = "records a second, of all nodes"
+    test.add_argument("--per-s", type=_above_zero, default=accounting.PER_S, metavar="RATE", help=paced)
+    ended = "nodes killed a minute"
+    test.add_argument("--percent-per-min", type=_from_zero, default=10.0, metavar="SHARE", help=ended)
+    roots = "deaths of the root"
+    test.add_argument("--root-kills", type=_positive, default=accounting.ROOT_KILLS, metavar="N", help=roots)
+    test.add_argument("--seed", type=int, default=1, help="draws which nodes die, and when")
+    test.set_defaults(repeat=1)
     beside = "metrics of the cluster: cost, age, values and deaths, with and without them, and beside Ganglia"
     test = _test(tests, "metrics", beside, "100,200,300,500", "--events")
     test.add_argument("--fanout", type=_positive, default=8, metavar="P")

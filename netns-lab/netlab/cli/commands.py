@@ -53,6 +53,7 @@ EXPERIMENTS = {
     "exec-rounds": "experiments.exec_rounds",
     "exec": "services.exec_experiment",
     "files": "services.files_experiment",
+    "accounting": "accounting.experiment",
     "metrics": "services.metrics_experiment",
 }
 """Module of `stabilise` and of each word of `evaluate`, with `Plan`, `table` and `is_whole`."""

@@ -15,6 +15,9 @@ from netlab.errors import LabError
 from netlab.processes.rundir import RunDirectory
 from netlab.topology.sites import Sites
 
+SINK_FILE = "records.sqlite"
+"""Of a sink, in the directory of its node."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
@@ -45,8 +48,8 @@ class Options:
     daemon: str | None = None
     previous: str | None = None  # wheel or directory of another release (releases.py)
     old: tuple[str, ...] = ()  # addresses that begin with it
-
     sinks: tuple[str, ...] = ()  # addresses that store the records of the ledger
+    sink_urls: Mapping[str, str] = field(default_factory=dict)  # address -> database; other sinks: a file of SQLite
     publish: bool = True  # daemons publish metrics
     texts: bool = False  # and read text files in `metrics/` of the node's directory, which the caller makes
 
@@ -101,7 +104,7 @@ def config_text(options: Options, address: str, files: Path, directory: RunDirec
             "state_directory": str(files / "agent"),
         }
         if address in options.sinks:
-            tables["ledger"] = {"sink": str(files / "records.sqlite")}
+            tables["ledger"] = {"sink": options.sink_urls.get(address, str(files / SINK_FILE))}
         tables |= _metrics(options, files)
     return "\n".join(f"[{name}]\n{_lines(table)}" for name, table in tables.items())
 

@@ -1,0 +1,1 @@
+"""The evaluation of accounting: writers, deaths, samples and counts of records."""
