@@ -111,6 +111,7 @@ ROWS: Mapping[str, Callable[[Run], str]] = {
     "from the end of a job to a sink, s: median, 99 of 100, all": _delays,
     "records that waited at most": lambda run: f"{run['waiting_most']:,}",
     "the oldest that waited, s": lambda run: f"{run['oldest_s_most']}",
+    "the same of nodes that run": lambda run: f"{run['oldest_live_s_most']}",
     "written in, s": lambda run: f"{run['writes_s']:.0f}",
     "all spools empty after that, s": lambda run: f"{run['emptied_s']:.1f}",
     "files of all spools at most, MiB": lambda run: f"{run['spool_bytes_most'] / MIB:.1f}",
@@ -152,7 +153,7 @@ def lag_svg() -> str:
     """The records that wait, and the oldest of them, by time."""
     panels = (
         _panel("Records that wait", "in the spools of all nodes", _series("wait", 0, _waiting), *_deaths()),
-        _panel("Age of the oldest record that waits, s", "of all nodes", _series("oldest", 0, _oldest), *_deaths()),
+        _panel("Age of the oldest record that waits, s", "also of dead nodes", *_ages(), *_deaths()),
     )
     return build_plot.svg(panels, "How many records wait in spools, and how long, while daemons are killed")
 
@@ -172,12 +173,13 @@ def disk_svg() -> str:
     return build_plot.svg(panels, "Bytes of spools and of databases on disk while records are written")
 
 
+def _ages() -> Iterable[Line]:
+    yield _series("all nodes", 0, lambda sample: float(sample["oldest_s"]))
+    yield _series("running", 3, lambda sample: float(sample["oldest_live_s"]))
+
+
 def _waiting(sample: Run) -> float:
     return float(sample["waiting"])
-
-
-def _oldest(sample: Run) -> float:
-    return float(sample["oldest_s"])
 
 
 def _spools(sample: Run) -> float:

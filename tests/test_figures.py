@@ -530,6 +530,7 @@ def sampled(at_s: float, **more: Any) -> Run:
     found = {
         "waiting": 0,
         "oldest_s": 0,
+        "oldest_live_s": 0,
         "spool_bytes": 0,
         "spool_bytes_most": 0,
         "database_bytes": [1 << 20, 3 << 20],
@@ -559,6 +560,7 @@ ACCOUNTING = {
     "unsure": 50,
     "waiting_most": 60_000,
     "oldest_s_most": 61,
+    "oldest_live_s_most": 60,
     "spool_bytes_most": 5 << 20,
     "spool_bytes_of_one": 1 << 20,
     "cpu_percent_mean": 55.5,

@@ -177,7 +177,15 @@ def test_the_server_stops_and_is_started_again() -> None:
 
 # -- what must not be ------------------------------------------------------------------------------------------------
 
-SAMPLE = {"at_s": 1.0, "waiting": 5, "oldest_s": 1, "spool_bytes": 9, "spool_bytes_most": 6, "cpu_percent": 10.0}
+SAMPLE = {
+    "at_s": 1.0,
+    "waiting": 5,
+    "oldest_s": 1,
+    "oldest_live_s": 0,
+    "spool_bytes": 9,
+    "spool_bytes_most": 6,
+    "cpu_percent": 10.0,
+}
 COUNTED = {"stored": 9, "lost": 0, "double": 0, "given_again": 0, "in_several": 2, "strangers": 0}
 DATABASES = {name: {"rows": 5, "records": 5, "twice": 0} for name in ("10.0.0.3", "10.0.0.9")}
 KILLS = {"node": 2, "root": 1, "sink": 1, "sinks": 1, "server": 1}

@@ -131,6 +131,7 @@ def sample(**other: Any) -> Record:
         "at_s": 1.0,
         "waiting": 5,
         "oldest_s": 1,
+        "oldest_live_s": 0,
         "spool_bytes": 100,
         "spool_bytes_most": 60,
         "cpu_percent": 10.0,
@@ -138,11 +139,19 @@ def sample(**other: Any) -> Record:
     return {**found, **other}
 
 
+def test_the_age_is_that_of_the_oldest_record() -> None:
+    spools = [samples.Spool(), samples.Spool(2, 95), samples.Spool(1, 90)]
+    assert samples.age_s(spools, 100.9) == 10
+    assert samples.age_s(spools[:1], 100.9) == 0
+    assert samples.age_s(spools, 80.0) == 0, "a clock that was set back"
+
+
 def test_the_largest_values_of_all_samples() -> None:
     found = samples.most([sample(), sample(waiting=3, oldest_s=9, spool_bytes_most=70, cpu_percent=20.0)])
     assert found == {
         "waiting_most": 5,
         "oldest_s_most": 9,
+        "oldest_live_s_most": 0,
         "spool_bytes_most": 100,
         "spool_bytes_of_one": 70,
         "cpu_percent_mean": 15.0,

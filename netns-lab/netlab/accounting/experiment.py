@@ -48,7 +48,7 @@ SAMPLE_S_MIN = 1.0
 TURN_S = 0.05
 END_S_MAX = 900.0
 """From the last record that was due until all spools are empty."""
-STATUS_S_MAX = 120.0
+STATUS_S_MAX, STATUS_EVERY_S = 120.0, 1.0
 KILLED = -9
 LACKING = "sinks are both files of SQLite"
 
@@ -169,7 +169,7 @@ def watch(plan: Plan, lab: Lab, writers: Writers, deaths: Deaths, sampler: Sampl
         deaths.act(now_s)
         if now_s >= due_s:
             due_s, written = now_s + every_s, writers.look()
-            samples.append(sampler.take(now_s, written.accepted, len(deaths.down)))
+            samples.append(sampler.take(now_s, written.accepted, deaths.down))
             lab.progress(f"{written.accepted} of {plan.records} records, {samples[-1]['waiting']} wait")
             is_over = written.is_over and deaths.is_over and samples[-1]["waiting"] == 0
             if is_over or now_s > plan.writes_s + END_S_MAX:
@@ -188,14 +188,14 @@ def counts_of(plan: Plan, lab: Lab, places: Mapping[int, str], written: Written)
         found.add(lab.address(position), rows_of(place, plan.records))
     return {
         "counted": found.told(written.unsure),
-        "status": status(console),
+        "status": status(console, len(places)),
         "report": report(console, list(places.values())),
     }
 
 
-def status(console: Console) -> Record:
-    """What `subord account status` says, once all nodes answer it; the last answer after STATUS_S_MAX. Raises
-    LabError."""
+def status(console: Console, sinks: int) -> Record:
+    """What `subord account status` says, once all nodes answer it and so many sinks store; the last answer after
+    STATUS_S_MAX. A sink opens its database again some seconds after the server came back. Raises LabError."""
     until = time.monotonic() + STATUS_S_MAX
     while True:
         done = console.run(SUBORD, "account", "status", "--json")
@@ -209,8 +209,9 @@ def status(console: Console) -> Record:
             "waits_on": sum(each["nodes"] for each in answer["spools"] if each["records_max"]),
             "sinks": sum(each["nodes"] for each in answer["spools"] if each["sink"] == "stores"),
         }
-        if answer["complete"] or time.monotonic() > until:
+        if (answer["complete"] and found["sinks"] == sinks) or time.monotonic() > until:
             return found
+        time.sleep(STATUS_EVERY_S)
 
 
 def report(console: Console, places: Sequence[str]) -> Record:
@@ -315,7 +316,8 @@ def _rows(record: Record) -> list[list[str]]:
         "jobs of the report": f"{record['report']['jobs']:,} ({record['report']['took_s']} s)",
         "from end to sink, s: p50, p99, most": ", ".join(str(delay_s[each]) for each in ("p50", "p99", "p100")),
         "written in, emptied after, s": f"{record['writes_s']}, {record['emptied_s']}",
-        "waiting at most; oldest, s": f"{record['waiting_most']:,}; {record['oldest_s_most']}",
+        "waiting at most": f"{record['waiting_most']:,}",
+        "oldest, s: of all nodes, of those that run": f"{record['oldest_s_most']}, {record['oldest_live_s_most']}",
         "spools at most, bytes; of one node": f"{record['spool_bytes_most']:,}; {record['spool_bytes_of_one']:,}",
         "CPU of all daemons, % of a core": f"{record['cpu_percent_mean']:g}",
         "files on": record["files"],

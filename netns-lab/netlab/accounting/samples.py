@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -24,6 +24,8 @@ BUSY_S_MAX = 1.0
 BLOCK_BYTES = 512  # of st_blocks, stat(2)
 COMPANIONS = ("", "-wal", "-shm")
 """Of a file of SQLite: what belongs to it."""
+MOST = ("waiting", "oldest_s", "oldest_live_s", "spool_bytes")
+"""Figures whose largest value is told."""
 OF_SPOOL = "select count(*), (select at from record order by number limit 1) from record"
 OF_SQLITE = "select coalesce(max(rowid), 0) from record"
 """No row is ever deleted, so this is their number."""
@@ -102,25 +104,27 @@ class Sampler:
         read = lab.processes("cpu_s")
         self._at, self._cpu_s = read["mono"], dict[str, float](read["cpu_s"])
 
-    def take(self, at_s: float, accepted: int, down: int) -> Record:
-        """`at_s`: since the first record was due; `down`: nodes whose daemon is dead. Raises LabError."""
+    def take(self, at_s: float, accepted: int, down: Collection[int]) -> Record:
+        """`at_s`: since the first record was due; `down`: nodes whose daemon is dead. `oldest_live_s`: of the others.
+        Raises LabError."""
         for position in self._lab.positions:
             state = self._lab.directory.node(position) / "state"
             self._spools[position] = spool_of(state) or self._spools[position]
         for position, place in self._sinks.items():
             self._held[position] = held_by(place) or self._held[position]
         spools = self._spools.values()
-        oldest_at = min((each.oldest_at for each in spools if each.oldest_at is not None), default=None)
+        live = [spool for position, spool in self._spools.items() if position not in down]
         return {
             "at_s": round(at_s, 1),
             "accepted": accepted,
             "stored": [each.rows for each in self._held.values()],
             "waiting": sum(each.records for each in spools),
-            "oldest_s": 0 if oldest_at is None else max(0, int(time.time()) - oldest_at),
+            "oldest_s": age_s(spools, time.time()),
+            "oldest_live_s": age_s(live, time.time()),
             "spool_bytes": sum(each.octets for each in spools),
             "spool_bytes_most": max(each.octets for each in spools),
             "database_bytes": [each.octets for each in self._held.values()],
-            "down": down,
+            "down": len(down),
             **self._cpu(),
         }
 
@@ -138,6 +142,12 @@ class Sampler:
         }
 
 
+def age_s(spools: Iterable[Spool], now: float) -> int:
+    """Of the oldest record in them, in whole seconds; 0: there is none."""
+    oldest_at = min((each.oldest_at for each in spools if each.oldest_at is not None), default=int(now))
+    return max(0, int(now) - oldest_at)
+
+
 def used_between(before: Mapping[str, float], after: Mapping[str, float]) -> dict[str, float]:
     """Processor time by address. A process that has used less than the one before it is another one."""
     return {
@@ -153,7 +163,7 @@ def _percent(used_s: float, seconds: float) -> float:
 def most(samples: Sequence[Record]) -> Record:
     """The largest values of all samples, and the means of processor time."""
     return {
-        **{f"{key}_most": max(each[key] for each in samples) for key in ("waiting", "oldest_s", "spool_bytes")},
+        **{f"{key}_most": max(each[key] for each in samples) for key in MOST},
         "spool_bytes_of_one": max(each["spool_bytes_most"] for each in samples),
         "cpu_percent_mean": round(sum(each["cpu_percent"] for each in samples) / len(samples), 1),
     }
