@@ -215,6 +215,7 @@ RECORD: Record = {
     "counted": {**COUNTED, "databases": DATABASES, "delay_s": {"p50": 0, "p99": 1, "p100": 7}},
     "status": {"asked": 9, "told": 9, "waits_on": 0, "sinks": 2},
     "report": {"records": 9, "unreadable": 0, "missing": 0, "jobs": 9, "took_s": 0.1},
+    "dropped": {"ledger_no_way_home": 4},
     "deaths": [],
     "samples": [SAMPLE],
 }

@@ -13,6 +13,7 @@ import random
 import sqlite3
 import subprocess
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -190,6 +191,7 @@ def counts_of(plan: Plan, lab: Lab, places: Mapping[int, str], written: Written)
         "counted": found.told(written.unsure),
         "status": status(console, len(places)),
         "report": report(console, list(places.values())),
+        "dropped": dropped(lab),
     }
 
 
@@ -224,6 +226,15 @@ def report(console: Console, places: Sequence[str]) -> Record:
     found = {name: answer[name] for name in ("records", "unreadable")}
     missing = answer.get("missing") or 0  # since a database was restored, which none was
     return {**found, "missing": missing, "jobs": answer["total"]["jobs"], "took_s": round(done.took_s, 1)}
+
+
+def dropped(lab: Lab) -> Record:
+    """What the daemons that run in the end have dropped of the ledger, by reason. Raises LabError."""
+    found: Counter[str] = Counter()
+    for position in lab.positions:
+        reasons = lab.document(position, "/v1/counters")["dropped_by_reason"]
+        found.update({reason: count for reason, count in reasons.items() if reason.startswith("ledger")})
+    return dict(sorted(found.items()))
 
 
 def sinks_of(cluster: Cluster, addresses: Sequence[str], server: postgresql.Server | None) -> list[Record]:
@@ -319,6 +330,7 @@ def _rows(record: Record) -> list[list[str]]:
         "waiting at most": f"{record['waiting_most']:,}",
         "oldest, s: of all nodes, of those that run": f"{record['oldest_s_most']}, {record['oldest_live_s_most']}",
         "spools at most, bytes; of one node": f"{record['spool_bytes_most']:,}; {record['spool_bytes_of_one']:,}",
+        "dropped on the way": ", ".join(f"{why} {count}" for why, count in record["dropped"].items()) or "nothing",
         "CPU of all daemons, % of a core": f"{record['cpu_percent_mean']:g}",
         "files on": record["files"],
     }
