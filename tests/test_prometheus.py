@@ -95,7 +95,9 @@ def labels(expr: str) -> set[str]:
 
 def of_cluster() -> str:
     """`/metrics/cluster` of nodes that carry the usual metrics."""
-    known = {name: value for file in kernel.FILES for name, value in file.parse(TEXTS[file.path]).items()}
+    told = {name: value for file in kernel.FILES for name, value in file.parse(TEXTS[file.path]).items()}
+    told |= kernel.network(TEXTS["/proc/net/dev"], kernel.interfaces(TEXTS["/proc/net/dev"]))
+    known = {name.partition("{" + kernel.DEVICE)[0]: value for name, value in told.items()}
     known |= {f'node_filesystem_{what}_bytes{{mountpoint="/"}}': 1.0 for what in ("avail", "size")}
     carried, _ = chosen({name_of_rate(name): value for name, value in known.items()}, USUAL)
     found = tuple(figures(record_of(carried, 1), lambda _: "10.0.0.1"))

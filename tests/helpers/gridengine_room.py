@@ -98,10 +98,10 @@ def running(command: str) -> Iterator[GridEngine]:
 def _make_cell(room: Room) -> None:
     """The programs are those of the packages; all files are of this cell."""
     own = room.folder / "ge"
-    for name in ("root/default/common", "spool", "qmaster"):
+    for name in ("top/default/common", "spool", "qmaster"):
         room.make(f"ge/{name}")
     for name in ("bin", "lib", "util", "utilbin"):
-        (own / "root" / name).symlink_to(INSTALLED / name)
+        (own / "top" / name).symlink_to(INSTALLED / name)
     text = (SHARE / "default-bootstrap").read_text(encoding="utf-8")
     for key, value in (
         ("admin_user", "root"),
@@ -110,11 +110,11 @@ def _make_cell(room: Room) -> None:
     ):
         text, count = re.subn(rf"^{key} .*$", f"{key} {value}", text, flags=re.MULTILINE)
         assert count == 1, text
-    room.write("ge/root/default/common/bootstrap", text)
-    room.write("ge/root/default/common/act_qmaster", "head\n")
-    room.environment |= {"SGE_ROOT": str(own / "root"), "SGE_CELL": "default"}
+    room.write("ge/top/default/common/bootstrap", text)
+    room.write("ge/top/default/common/act_qmaster", "head\n")
+    room.environment |= {"SGE_ROOT": str(own / "top"), "SGE_CELL": "default"}
     room.environment |= {"SGE_QMASTER_PORT": "6444", "SGE_EXECD_PORT": "6445"}
-    room.run(SHARE / "scripts/init_cluster", own / "root", "default", own / "spool", "root")
+    room.run(SHARE / "scripts/init_cluster", own / "top", "default", own / "spool", "root")
 
 
 def _add(room: Room, option: str, name: str, values: dict[str, str]) -> None:

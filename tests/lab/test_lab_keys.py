@@ -40,7 +40,7 @@ def test_commands_on_a_node_sign_as_the_operator_of_the_lab(lab: Lab) -> None:
     done = lab.run(3, SUBORD, "operator", "sign", "--dry-run")
     assert done.returncode == 0, done.stdout + done.stderr
     accepted = [line.split()[0] for line in done.stdout.splitlines() if "accepted as operator" in line]
-    assert accepted == ["files", "identity", "keys", "members"]
+    assert accepted == ["files", "identity", "keys", "members", "metrics"]
 
 
 def rings(lab: Lab, position: int) -> list[tuple[int, tuple[str, ...], int]]:

@@ -37,7 +37,7 @@ PUBLIC = (
 def web_app(node: NodeApi, control: App) -> App:
     """The handlers of the web address; `control` are those of the control socket."""
     problems: App = {"/v1/errors": web_problems(node)}
-    return {**page_app(), **metrics_app(node), **{path: control[path] for path in PUBLIC}, **problems}
+    return {**page_app(), **metrics_app(node), **{path: control[path] for path in PUBLIC if path in control}, **problems}
 
 
 def metrics_app(node: NodeApi) -> App:

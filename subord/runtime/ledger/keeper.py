@@ -47,8 +47,8 @@ FAILED: Final = "the spool of this node cannot be written: no record of this req
 
 
 async def _close(sink: WatchedSink) -> None:
-    """Also at the end of the daemon: SQLite then brings its log into the file, which may be copied."""
-    with suppress(Exception), trio.move_on_after(CLOSE_S_MAX, shield=True):
+    """SQLite brings its log into the file, which may be copied."""
+    with suppress(Exception):
         await trio.to_thread.run_sync(sink.close, abandon_on_cancel=True)
 
 
@@ -199,7 +199,8 @@ class LedgerKeeper:
                     self._counters.sink_state = "fails"
                     self.feed(SinkIs(able=False))
                 finally:
-                    await _close(sink)
+                    with trio.move_on_after(CLOSE_S_MAX, shield=True):  # also at the end of the daemon
+                        await _close(sink)
             await trio.sleep(REOPEN_S)
 
     async def _open_sink(self) -> WatchedSink | None:

@@ -76,7 +76,8 @@ class Programs:
                 text = await _read(process)
                 await _ended(process)
         finally:
-            await _end(process)
+            with trio.move_on_after(END_S_MAX, shield=True):
+                await _end(process)
             if process.returncode is None:
                 self._left[path] = process
         if limit.cancelled_caught or process.returncode is None:
@@ -137,8 +138,9 @@ async def _end(process: trio.Process) -> None:
     """Kill what is left of the program's group, whose number is that of the program until it is reaped."""
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
-    with trio.CancelScope(deadline=trio.current_time() + END_S_MAX, shield=True):
+    try:
         await process.wait()
-    if process.stdout is not None:
-        with trio.CancelScope(shield=True):
-            await process.stdout.aclose()
+    finally:
+        if process.stdout is not None:
+            with trio.CancelScope(shield=True):
+                await process.stdout.aclose()
