@@ -28,8 +28,7 @@ GROUP = "mcast_join = 239.2.11.71"
 METADATA_S = 60  # of unicast: a collector that starts later has to be told what the metrics are
 SUMMARY = f"http://127.0.0.1:{QUERY_PORT}/?filter=summary"
 WHOLE = f"http://127.0.0.1:{QUERY_PORT}/{CLUSTER}"
-METRIC = "cpu_num"  # the same on all nodes, so its sum says which are in it
-AGED = "load_one"
+METRIC = AGED = "load_one"  # gmond tells it again within 70 s; others, as cpu_num, only after 20 minutes
 DOWN_TMAX = 4  # gmetad calls a host down after as many times the longest silence that it expects
 
 HOSTS = re.compile(r'<HOSTS UP="(\d+)" DOWN="(\d+)"')
