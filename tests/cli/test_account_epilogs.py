@@ -145,7 +145,7 @@ def test_names_are_utf_8_in_every_locale(tmp_path: Path) -> None:
     variables = {**SLURM, "SLURM_JOB_USER": name, "SLURM_JOB_ACCOUNT": name, "LC_ALL": "de_DE.ISO-8859-1"}
     job = written(tmp_path, "slurm", variables)
     assert (job.user, job.account) == (name, name)
-    assert "LC_ALL=C\n" in (tmp_path / "environment").read_text()
+    assert "LC_ALL=C.UTF-8\n" in (tmp_path / "environment").read_text()
     assert written(tmp_path, "gridengine", variables, "17", "0", name, "all.q", "n4").user == name
     assert "LC_ALL" not in (tmp_path / "environment").read_text()
 
