@@ -37,7 +37,8 @@ PUBLIC = (
 def web_app(node: NodeApi, control: App) -> App:
     """The handlers of the web address; `control` are those of the control socket."""
     problems: App = {"/v1/errors": web_problems(node)}
-    return {**page_app(), **metrics_app(node), **{path: control[path] for path in PUBLIC if path in control}, **problems}
+    public = {path: control[path] for path in PUBLIC if path in control}  # those of services that are registered
+    return {**page_app(), **metrics_app(node), **public, **problems}
 
 
 def metrics_app(node: NodeApi) -> App:
