@@ -633,6 +633,14 @@ async def test_what_operators_said_can_be_read() -> None:
     assert (forgotten["principal"], forgotten["said_by"]) == ("ann", None)
 
 
+async def test_a_node_that_is_not_down_for_the_asked_node_is_not_forgotten_and_the_operator_hears_when() -> None:
+    root = World().node(1)
+    remember(root, Run(1, 11, UP))
+    status, found = await order(root, "forget", nodes="4", reason="sold")
+    assert status == 409
+    assert "within 30 s, try again then" in found["error"]
+
+
 async def test_a_maintenance_of_a_node_that_is_no_member_counts_nowhere() -> None:
     root = World().node(1)
     remember(root, Run(1, 11, UP), Run(12, 12, Record(2, State.DOWN, 1000, 3)))

@@ -28,6 +28,7 @@ from subord.core.members.statements import (
     Maintain,
     Ranges,
 )
+from subord.core.members.writer import GRACE_S
 from subord.core.view import Position
 
 UNTIL_S_MAX = 366 * 86_400
@@ -50,7 +51,8 @@ def forget(node: NodeApi, query: Query, tag: str) -> Said:
     down = [p for p in register.positions(State.DOWN) if statements.in_ranges(ranges, p)]
     found = sorted({*down, *absent})
     if not found:
-        raise RefusedError(409, "none of these nodes is down: nothing was changed")
+        later = f"one that has just vanished is down within {GRACE_S:g} s, try again then"
+        raise RefusedError(409, f"none of these nodes is down for this node: nothing was changed; {later}")
     said = Forget(statements.ranges_of(found), reason, by)
     return _checked([statements.forget_order(tag, said, node.tracker.wall_ms)]), found
 
