@@ -423,7 +423,6 @@ def test_gmetad_sees_all_hosts(way: str, monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr("netlab.services.metrics_peers.DEATH_S_MAX", 1.0)
     monkeypatch.setattr("netlab.services.metrics_peers.COLLECTOR_S", 1.0)
     found = measured(way, 4)
-    assert found["node_packets_per_s"] >= 0, "a gmond may be silent for some seconds"
     assert found["death_whole_s"] == [None]
     assert max(found["age_s"]) < 100
     assert ("collector_up" in found) == (way == ganglia.UNICAST)
