@@ -119,9 +119,13 @@ def _counted(lab: Lab) -> tuple[figures.Reading, Record]:
     return figures.read(lab, datagrams=True), asked | crossed
 
 
-def _rest(lab: Lab, rest_s: float) -> Record:
-    # By then beats are slow, streams along the edges are open and neighbourhoods are on disk.
+def await_rest(lab: Lab) -> None:
+    """By then beats are slow, streams along the edges are open and neighbourhoods are on disk."""
     time.sleep(max(0.0, lab.look().last_place_at + REST_AFTER_S - time.monotonic()))
+
+
+def _rest(lab: Lab, rest_s: float) -> Record:
+    await_rest(lab)
     asked = _asked(lab)
     found = figures.at_rest(lab, rest_s)
     arp_per_s = (_asked(lab) - asked) / len(lab.positions) / found["rest_s"]

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from netlab.common.waiting import wait_until
 from netlab.errors import LabError
+from netlab.experiments import start_up
 from netlab.lab import Lab
 from netlab.peers import serf
 from netlab.peers.programs import NodePrograms, version_of
@@ -39,7 +40,8 @@ class Taken(NamedTuple):
 
 
 class Subord:
-    """`subord exec`; its first command starts the agents."""
+    """`subord exec`; its first command starts the agents. Those that are timed come to a cluster at rest: before, no
+    stream along an edge is open, and each command pays for streams of its own."""
 
     def __init__(self, lab: Lab) -> None:
         self._lab = lab
@@ -50,6 +52,7 @@ class Subord:
     def start(self) -> None:
         ready.raise_tree(self._lab)
         self.first_s = ready.start_agents(self._lab, self._console)
+        start_up.await_rest(self._lab)
 
     def run(self) -> Taken:
         done = self._console.run(SUBORD, "exec", "-n", "-a", "--", "true")
