@@ -1,5 +1,6 @@
 """The metrics of the cluster beside none, and beside Ganglia (docs/evaluation/metrics.md), from the figures of
-`netns-lab/lab evaluate metrics` in docs/figures/metrics.json.
+`netns-lab/lab evaluate metrics` in docs/figures/metrics.json, and what they cost the root of larger trees, from
+reports.json there.
 
 While there is no such file, each part says so. Runs that failed, and peers that were not measured, are listed, too.
 """
@@ -9,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial, wraps
 
+import build_orders
 import records
 from build_evaluation import markdown
 from build_running import figures, is_held
@@ -134,7 +136,27 @@ def _said(run: Run, key: str) -> str:
     return "no answer" if found is None else f"{found}"
 
 
+def root() -> str:
+    """What the root gets in an interval, in the simulator."""
+    rows = [
+        [
+            f"{run['nodes']:,}",
+            f"{run['fanout']}",
+            f"{run['reports']:g}",
+            f"{run['bytes_per_s']:,}",
+            f"{run['take_in_ms']:.1f}",
+            f"{run['fold_ms']:.1f}",
+            f"{run['oldest_intervals']:.1f}",
+        ]
+        for run in records.read("reports")["runs"]
+    ]
+    head = ["nodes", "p", "reports", "bytes/s", "CPU to take them in, ms", "to fold them, ms", "oldest, intervals"]
+    return markdown(head, rows)
+
+
 PARTS: dict[str, Callable[[], str]] = {
+    "cluster-metrics-root-about": partial(build_orders.about, "reports"),
+    "cluster-metrics-root": root,
     "cluster-metrics-about": about,
     "cluster-metrics-settings": settings,
     "cluster-metrics-missed": missed,

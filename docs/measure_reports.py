@@ -1,46 +1,69 @@
-"""What reports cost the root of a tree, by the number of nodes.
+"""What the metrics of all nodes cost the root of a tree, by the number of nodes, for docs/evaluation/metrics.md.
 
-    .venv/bin/python docs/measure_reports.py [--nodes N ...] [--fanout P] [--intervals K] [--json]
+    .venv/bin/python docs/measure_reports.py [--nodes N ...] [--fanout P ...] [--intervals K] [--json FILE]
 
-Each node of a complete tree publishes a record of ten fields every second, in the simulator (subord/sim/services/
-still.py), with the engine of the daemon. Printed are, for the root and one interval: the reports and bytes that it
-gets, its processor time to take them in, and that to fold them once; and how old the oldest part of the fold is.
+Each node of a complete tree that stands still publishes 20 metrics every 10 s, in the simulator
+(subord/sim/services/still.py), with the engine of the daemon. Printed are, for the root and one interval: the reports
+and bytes that it gets, its processor time to take them in, and that to fold them once; and how old the oldest part of
+the fold is.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import sys
 import time
+from pathlib import Path
 from random import Random
 from typing import Any
 
-from subord.core.carriage.reports.algebra import Count, Latest, Max, Min, Nodes, Quantiles, Sum, Tally, Top
-from subord.core.carriage.reports.records import Record
-from subord.sim.services.still import Still, complete
+REPOSITORY = Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(REPOSITORY / "netns-lab"), str(REPOSITORY / "docs")]
 
-INTERVAL_S = 1.0
+from measures import natural  # noqa: E402 - found by the line above
+from netlab.common import measure, results  # noqa: E402
+
+from subord.core.carriage.reports.records import Record  # noqa: E402
+from subord.core.view import Position  # noqa: E402
+from subord.services.metrics.record import record_of  # noqa: E402
+from subord.services.metrics.wanted import USUAL, chosen  # noqa: E402
+from subord.sim.services.still import Still, complete  # noqa: E402
+
+INTERVAL_S = 10.0
 WARM_INTERVALS = 12
 FOLDS = 20
 SPREAD = 0.1
 """Of the interval, in which the nodes publish (subord/services/folds.py)."""
+SAME = {"node_cpus": 64, "node_memory_MemTotal_bytes": 256 << 30, "node_memory_SwapFree_bytes": 0}
+VARIED = (
+    "node_load1",
+    'node_cpu_seconds_per_second{mode="idle"}',
+    'node_cpu_seconds_per_second{mode="iowait"}',
+    "node_memory_MemAvailable_bytes",
+    "node_disk_read_bytes_per_second",
+    "node_disk_written_bytes_per_second",
+    'node_filesystem_avail_bytes{mountpoint="/"}',
+    'node_filesystem_size_bytes{mountpoint="/"}',
+    "node_network_receive_bytes_per_second",
+    "node_network_transmit_bytes_per_second",
+    "node_network_receive_errs_per_second",
+    "node_network_transmit_errs_per_second",
+    "node_pressure_cpu_waiting_seconds_per_second",
+    "node_pressure_io_waiting_seconds_per_second",
+    "node_pressure_io_stalled_seconds_per_second",
+    "node_pressure_memory_waiting_seconds_per_second",
+    "node_hwmon_temp_celsius",
+)
+"""Metrics that have another value on each node; with those of SAME they are 20."""
 
 
-def record_of(position: int, chance: Random) -> Record:
-    """A record like that of a monitoring service."""
-    load, memory = chance.lognormvariate(0, 1), chance.uniform(1e9, 64e9)
-    return {
-        "nodes": Count(1),
-        "memory": Sum.of(memory),
-        "least": Min(memory),
-        "most": Max(memory),
-        "load": Quantiles.of(load),
-        "memory_of": Quantiles.of(memory),
-        "busiest": Top.of(load, position),
-        "full": Nodes.of((position,) if load > 20 else ()),
-        "kernels": Tally.of({f"6.1.0-{chance.randrange(6)}": Count(1)}),
-        "newest": Latest(7, position, b"release 7"),
-    }
+def metrics_of(position: Position, chance: Random) -> Record:
+    """Values spread over some decades, which fill more of a sketch than those of most clusters."""
+    samples = SAME | {each: chance.lognormvariate(3, 2) for each in VARIED}
+    told, left_out = chosen(samples, USUAL)
+    assert len(told) == 20, left_out
+    return record_of(told, position)
 
 
 def measured(nodes: int, fanout: int, intervals: int) -> dict[str, Any]:
@@ -48,7 +71,7 @@ def measured(nodes: int, fanout: int, intervals: int) -> dict[str, Any]:
     chance = Random(nodes)
     cluster = Still(complete(nodes, fanout), interval_s=INTERVAL_S)
     for position in cluster.leaders:
-        cluster.publish_forever(position, record_of(position, chance), chance.uniform(0, SPREAD * INTERVAL_S))
+        cluster.publish_forever(position, metrics_of(position, chance), chance.uniform(0, SPREAD * INTERVAL_S))
     cluster.run(WARM_INTERVALS * INTERVAL_S)
     root = cluster.nodes[1]
     before = root.frames_in, root.bytes_in, root.cpu_s
@@ -61,29 +84,37 @@ def measured(nodes: int, fanout: int, intervals: int) -> dict[str, Any]:
     for _ in range(FOLDS):
         fold = cluster.fold(1)
     folding_s = (time.process_time() - began) / FOLDS
-    assert fold.coverage.told == nodes == fold.record["nodes"].value, fold.coverage
+    assert fold.coverage.told == nodes, fold.coverage
     return {
         "nodes": nodes,
         "fanout": fanout,
         "reports": round(found[0], 2),
         "bytes": round(found[1]),
+        "bytes_per_s": round(found[1] / INTERVAL_S),
         "take_in_ms": round(1000 * found[2], 2),
         "fold_ms": round(1000 * folding_s, 2),
-        "oldest_s": round(fold.oldest_s, 2),
+        "oldest_intervals": round(fold.oldest_s / INTERVAL_S, 2),
     }
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--nodes", type=int, nargs="+", default=[100, 1_000, 10_000])
-    parser.add_argument("--fanout", type=int, default=8)
-    parser.add_argument("--intervals", type=int, default=10)
-    parser.add_argument("--json", action="store_true", help="one JSON document a line")
-    given = parser.parse_args()
-    for nodes in given.nodes:
-        found = measured(nodes, given.fanout, given.intervals)
-        print(json.dumps(found) if given.json else ", ".join(f"{name} {value}" for name, value in found.items()))
+def main(words: list[str]) -> int:
+    """The exit code."""
+    parser = argparse.ArgumentParser(description="what the metrics of all nodes cost the root")
+    parser.add_argument("--nodes", type=natural, nargs="+", default=[100, 300, 500, 1_000, 10_000])
+    parser.add_argument("--fanout", type=natural, nargs="+", default=[2, 8])
+    parser.add_argument("--intervals", type=natural, default=10, metavar="K")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="also write the rows to this file")
+    given = parser.parse_args(words)
+    about = {"machine": measure.machine(), "commit": measure.commit()}
+    runs: list[dict[str, Any]] = []
+    for fanout in given.fanout:
+        for nodes in given.nodes:
+            runs.append(measured(nodes, fanout, given.intervals))
+            print(json.dumps(runs[-1]), flush=True)
+            if given.json is not None:
+                results.write_json(given.json, {**about, "runs": runs})
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main(sys.argv[1:]))

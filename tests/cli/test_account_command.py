@@ -304,6 +304,12 @@ def test_a_report_says_what_it_covers(place: str, capsys: pytest.CaptureFixture[
     assert database.startswith(f"{reading.shown(place)}: 4 records read, the newest of 10.0.0.")
 
 
+def test_a_report_says_what_was_written_again(place: str, capsys: pytest.CaptureFixture[str]) -> None:
+    fill(place, row(1), row(2)._replace(body=row(1).body))
+    assert main(["account", "report", "--database", place]) == 0
+    assert "1 record, 0 unreadable, 1 repeated and left out" in capsys.readouterr().out
+
+
 def test_a_report_as_csv(place: str, capsys: pytest.CaptureFixture[str]) -> None:
     fill(place, row(1, user='a,"n'), row(2, user="ann"), row(3, user="=1+1"))
     assert main(["account", "report", "--database", place, "--csv"]) == exit_codes.OK

@@ -72,6 +72,16 @@ def test_a_job_on_two_hosts_counts_once_with_the_seconds_of_both() -> None:
     assert again.total().jobs == 2  # a batch system uses an id again
 
 
+def test_a_record_that_its_node_has_written_again_counts_once_and_is_told() -> None:
+    of = {"id": "17", "user": "ann", "started": NOON - 10}
+    found = report(stored(1, **of), stored(2, **of), stored(3, **of), stored(4, node="10.0.0.5", **of))
+    assert (found.records, found.repeated, found.total().wall_s) == (2, 2, 20)
+    other = report(stored(1, **of), stored(2, **of, slots=2))
+    assert (other.records, other.repeated) == (2, 0)
+    outside = report(stored(1, **of), stored(2, **of), period=Period(NOON + 1))
+    assert (outside.records, outside.repeated) == (0, 0)
+
+
 def test_what_cannot_be_read_is_counted_where_it_was_stored() -> None:
     bad = stored(1)._replace(body=b"17 ok")
     assert report(bad, stored(2)).unreadable == 1

@@ -54,9 +54,10 @@ class DatabaseDocument(msgspec.Struct, frozen=True, kw_only=True):
 
 class ReportDocument(Document, frozen=True, kw_only=True):
     """`since`, `until`: the ends of the jobs; null: all. `records`: in the sums. `unreadable`: stored in the period,
-    and not in the sums. `late`: stored more than a day after the job had ended. `without_start`, `without_cpu`,
-    `without_status`: records that do not say it. `missing`: records of any kind and time that a sink had stored and
-    that none of the databases has since one was restored; null: a database does not let this user know."""
+    and not in the sums. `repeated`: not in the sums, because the node had written the same record before. `late`:
+    stored more than a day after the job had ended. `without_start`, `without_cpu`, `without_status`: records that do
+    not say it. `missing`: records of any kind and time that a sink had stored, and that none of the databases has
+    since one was restored; null: a database does not let this user know."""
 
     by: str
     since: Time | None
@@ -65,6 +66,7 @@ class ReportDocument(Document, frozen=True, kw_only=True):
     total: RowDocument
     records: Count
     unreadable: Count
+    repeated: Count
     late: Count
     without_start: Count
     without_cpu: Count
@@ -162,6 +164,7 @@ def _document(
         total=_row("total", report.total()),
         records=report.records,
         unreadable=report.unreadable,
+        repeated=report.repeated,
         late=report.late,
         without_start=report.without_start,
         without_cpu=report.without_cpu,
@@ -216,6 +219,7 @@ def _covered(found: ReportDocument) -> Iterator[str]:
     period = " and ".join([f"from {since} on"] * bool(since) + [f"before {until}"] * bool(until)) or "at any time"
     counts = [count(found.records, "record"), f"{found.unreadable} unreadable"]
     missing = {"start": found.without_start, "CPU time": found.without_cpu, "exit status": found.without_status}
+    counts += [f"{found.repeated} repeated and left out"] if found.repeated else []
     counts += [f"{found.late} late"] if found.late else []
     counts += [f"{number} without {what}" for what, number in missing.items() if number]
     yield f"jobs that ended {period}: {', '.join(counts)}"

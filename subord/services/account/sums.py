@@ -2,7 +2,8 @@
 
 Inputs are records with their names, and a period; outputs are a row for each user, day or the like, and counts of
 what was read. The period is that of the end of a job, so each job is in one. Invariants: every record that was read
-is in a row, or outside the period, or counted as unreadable; a job with records of several hosts counts once.
+is in a row, or outside the period, or counted as unreadable or repeated; a job with records of several hosts counts
+once.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import heapq
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
+from hashlib import blake2b
 from itertools import groupby
 from math import inf
 from typing import Final, NamedTuple
@@ -22,6 +24,7 @@ SLACK_S: Final = 86_400.0
 """A record is stored after its job has ended, by the clock of the sink, which may be wrong by this much."""
 
 
+DIGEST_BYTES: Final = 16
 _EARLIEST: Final = -float(1 << 62)
 """Of the integers of databases."""
 
@@ -76,15 +79,19 @@ class Sums:
 
 
 class Report:
-    """`records` and `unreadable`: of the period. `late`: stored more than a day after the end of their jobs.
-    `without_start`, `without_cpu`, `without_status`: records that do not say it, and count as 0 there."""
+    """`records` and `unreadable`: of the period. `repeated`: records of the period that their node had written
+    before, alike in every field; a writer gives a record again when it had no answer. `late`: stored more than a day
+    after the end of their jobs. `without_start`, `without_cpu`, `without_status`: records that do not say it, and
+    count as 0 there."""
 
     def __init__(self, by: str, period: Period) -> None:
         self.rows = defaultdict[str, Sums](Sums)
-        self.records = self.unreadable = self.late = 0
+        self.records = self.unreadable = self.repeated = self.late = 0
         self.without_start = self.without_cpu = self.without_status = 0
         self._name_of = _naming(by)
         self._period = period
+        self._seen = set[bytes]()
+        """Digests of the records of the period."""
 
     def add(self, stored: Stored) -> None:
         """A record, which was not added before."""
@@ -92,12 +99,21 @@ class Report:
         if job is None:
             self.unreadable += self._period.covers(stored.stored_at)
         elif self._period.covers(job.ended):
+            if self._is_repeated(stored):
+                self.repeated += 1
+                return
             self.records += 1
             self.late += is_late(job, stored.stored_at)
             self.without_start += job.started is None
             self.without_cpu += job.cpu_s is None
             self.without_status += job.status is None and job.signal is None
             self.rows[self._name_of(stored, job)].add(job)
+
+    def _is_repeated(self, stored: Stored) -> bool:
+        digest = blake2b(stored.node.encode() + b"\0" + stored.body, digest_size=DIGEST_BYTES).digest()
+        is_known = digest in self._seen
+        self._seen.add(digest)
+        return is_known
 
     def total(self) -> Sums:
         """Of all rows."""
