@@ -8,17 +8,16 @@ While there is no such file, each part says so. Runs that failed, and peers that
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial, wraps
+from functools import partial
 
 import build_orders
 import records
 from build_evaluation import markdown
 from build_running import figures, is_held
-from records import Run, groups, ratios, spread
+from records import NOTHING, Run, groups, if_measured, ratios, spread
 
 SUBORD, WITHOUT, MULTICAST, UNICAST = ORDER = ("subord", "subord-without", "ganglia", "ganglia-unicast")
 NAME = "metrics"
-NOTHING = "Not measured yet.\n"
 Column = tuple[str, str, int]
 
 COST: tuple[Column, ...] = (
@@ -49,24 +48,12 @@ TIMES: tuple[Column, ...] = (
 )
 
 
-def is_measured() -> bool:
-    return (records.FIGURES / f"{NAME}.json").exists()
-
-
 def runs() -> list[Run]:
     found: list[Run] = records.read(NAME)
     return found
 
 
-def _if_measured(part: Callable[..., str]) -> Callable[..., str]:
-    @wraps(part)
-    def either(*words: Sequence[Column]) -> str:
-        return part(*words) if is_measured() else NOTHING
-
-    return either
-
-
-@_if_measured
+@if_measured(NAME)
 def about() -> str:
     """The machine, the program, and the shape of the labs."""
     found = runs()
@@ -76,14 +63,14 @@ def about() -> str:
     return records.about(found, "nodes", "system") + shape
 
 
-@_if_measured
+@if_measured(NAME)
 def settings() -> str:
     """The program and the options of each system."""
     found = {run["system"]: run["settings"] for run in runs() if "settings" in run}
     return "".join(f"- *{system}*: {found[system]}.\n" for system in ORDER if system in found)
 
 
-@_if_measured
+@if_measured(NAME)
 def missed() -> str:
     """The runs that did not hold, and the peers without a run."""
     lines = []
@@ -98,7 +85,7 @@ def missed() -> str:
     return "\n".join(lines or ["All runs held."]) + "\n"
 
 
-@_if_measured
+@if_measured(NAME)
 def table(columns: Sequence[Column]) -> str:
     """One row for each size and system that has some of the figures: medians, lowest and highest of all runs."""
     placed = [{**run, "place": ORDER.index(run["system"])} for run in runs()]
@@ -110,7 +97,7 @@ def table(columns: Sequence[Column]) -> str:
     return markdown(["nodes", "system", "runs that held", *(title for title, _, _ in columns)], rows)
 
 
-@_if_measured
+@if_measured(NAME)
 def times() -> str:
     """Each run with metrics by the one without that took turns with it."""
     rows = []
@@ -120,7 +107,7 @@ def times() -> str:
     return markdown(["nodes", *(title for title, _, _ in TIMES)], [row for row in rows if {*row[1:]} != {"-"}])
 
 
-@_if_measured
+@if_measured(NAME)
 def collector() -> str:
     """What gmetad says after the death of the collector."""
     rows = [
