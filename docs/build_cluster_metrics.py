@@ -2,7 +2,7 @@
 `netns-lab/lab evaluate metrics` in docs/figures/metrics.json, and what they cost the root of larger trees, from
 reports.json there.
 
-While there is no such file, each part says so. Runs that failed, and peers that were not measured, are listed, too.
+While a file is missing, its parts say so. Runs that failed, and peers that were not measured, are listed, too.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from build_running import figures, is_held
 from records import NOTHING, Run, groups, if_measured, ratios, spread
 
 SUBORD, WITHOUT, MULTICAST, UNICAST = ORDER = ("subord", "subord-without", "ganglia", "ganglia-unicast")
-NAME = "metrics"
+NAME, ROOT = "metrics", "reports"
 Column = tuple[str, str, int]
 
 COST: tuple[Column, ...] = (
@@ -123,6 +123,13 @@ def _said(run: Run, key: str) -> str:
     return "no answer" if found is None else f"{found}"
 
 
+@if_measured(ROOT)
+def root_about() -> str:
+    """The machine and the program."""
+    return build_orders.about(ROOT)
+
+
+@if_measured(ROOT)
 def root() -> str:
     """What the root gets in an interval, in the simulator."""
     rows = [
@@ -135,14 +142,14 @@ def root() -> str:
             f"{run['fold_ms']:.1f}",
             f"{run['oldest_intervals']:.1f}",
         ]
-        for run in records.read("reports")["runs"]
+        for run in records.read(ROOT)["runs"]
     ]
     head = ["nodes", "p", "reports", "bytes/s", "CPU to take them in, ms", "to fold them, ms", "oldest, intervals"]
     return markdown(head, rows)
 
 
 PARTS: dict[str, Callable[[], str]] = {
-    "cluster-metrics-root-about": partial(build_orders.about, "reports"),
+    "cluster-metrics-root-about": root_about,
     "cluster-metrics-root": root,
     "cluster-metrics-about": about,
     "cluster-metrics-settings": settings,
