@@ -63,12 +63,11 @@ def table() -> str:
 
 def missed() -> str:
     """The runs that did not hold, and what was not measured."""
-    lines = []
-    for run in records.read(NAME):
-        words = [run["fault"]] if run["fault"] is not None else run["faults"]
-        lines += [f"- Run {run['repeat'] + 1}: {each.removesuffix('.')}." for each in words]
-        lines += [f"- Run {run['repeat'] + 1} is without PostgreSQL: {why}." for why in run["absent"].values()]
-    return "\n".join(lines or ["All runs held."]) + "\n"
+    runs = records.read(NAME)
+    absent = [
+        f"Run {run['repeat'] + 1} is without PostgreSQL: {why}" for run in runs for why in run["absent"].values()
+    ]
+    return records.missed(runs, lambda run: f"Run {run['repeat'] + 1}", absent)
 
 
 def _killed(run: Run) -> str:

@@ -66,23 +66,17 @@ def about() -> str:
 @if_measured(NAME)
 def settings() -> str:
     """The program and the options of each system."""
-    found = {run["system"]: run["settings"] for run in runs() if "settings" in run}
-    return "".join(f"- *{system}*: {found[system]}.\n" for system in ORDER if system in found)
+    return records.settings(runs(), ORDER)
 
 
 @if_measured(NAME)
 def missed() -> str:
     """The runs that did not hold, and the peers without a run."""
-    lines = []
-    for run in runs():
-        words = [run["fault"]] if run["fault"] is not None else run["faults"]
-        lines += [
-            f"- {run['nodes']} nodes, {run['system']}, run {run['repeat'] + 1}: {each.removesuffix('.')}."
-            for each in words
-        ]
-    absent = {system: why for run in runs() for system, why in run["absent"].items()}
-    lines += [f"- {system} was not measured: {why}." for system, why in absent.items()]
-    return "\n".join(lines or ["All runs held."]) + "\n"
+
+    def title(run: Run) -> str:
+        return f"{run['nodes']} nodes, {run['system']}, run {run['repeat'] + 1}"
+
+    return records.missed(runs(), title, records.unmeasured(runs()))
 
 
 @if_measured(NAME)

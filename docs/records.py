@@ -93,6 +93,28 @@ def kept(runs: list[Run], holds: Callable[[Run], bool]) -> tuple[list[Run], str]
     return sound, f"{len(sound)} of {len(runs)}"
 
 
+def missed(runs: list[Run], title: Callable[[Run], str], absent: Iterable[str] = ()) -> str:
+    """A list of what runs did not hold, and of what is `absent`."""
+    found = [
+        f"{title(run)}: {words.removesuffix('.')}"
+        for run in runs
+        for words in (run["faults"] if run["fault"] is None else [run["fault"]])
+    ]
+    return "".join(f"- {line}.\n" for line in (*found, *absent)) or "All runs held.\n"
+
+
+def unmeasured(runs: list[Run]) -> list[str]:
+    """Peers that were not installed."""
+    absent = {system: why for run in runs for system, why in run["absent"].items()}
+    return [f"{system} was not measured: {why}" for system, why in absent.items()]
+
+
+def settings(runs: list[Run], order: Iterable[str]) -> str:
+    """The program and the options of each system."""
+    found = {run["system"]: run["settings"] for run in runs if "settings" in run}
+    return "".join(f"- *{system}*: {found[system]}.\n" for system in order if system in found)
+
+
 def about(runs: list[Run], *keys: str) -> str:
     """The machine, the program, and how many runs there are of each combination of `keys`."""
     boxes = sorted({box(run["machine"]) for run in runs})
