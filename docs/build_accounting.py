@@ -8,7 +8,6 @@ and there are no plots.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from functools import wraps
 
 import build_plot
 import records
@@ -17,24 +16,11 @@ from build_plot import Line, Panel
 from records import Run
 
 NAME = "accounting"
-NOTHING = "Not measured yet.\n"
 MINUTE_S = 60.0
 MIB = 1 << 20
 DEATHS = {"root": ("a root dies", 1), "sinks": ("no sink", 2)}
 """Those in the plots: name and number of the series."""
 KILLED = {"root": "roots", "sink": "sinks", "sinks": "all sinks", "server": "PostgreSQL"}
-
-
-def is_measured() -> bool:
-    return (records.FIGURES / f"{NAME}.json").exists()
-
-
-def _if_measured(part: Callable[[], str]) -> Callable[[], str]:
-    @wraps(part)
-    def either() -> str:
-        return part() if is_measured() else NOTHING
-
-    return either
 
 
 def measured() -> list[Run]:
@@ -77,12 +63,11 @@ def table() -> str:
 
 def missed() -> str:
     """The runs that did not hold, and what was not measured."""
-    lines = []
-    for run in records.read(NAME):
-        words = [run["fault"]] if run["fault"] is not None else run["faults"]
-        lines += [f"- Run {run['repeat'] + 1}: {each.removesuffix('.')}." for each in words]
-        lines += [f"- Run {run['repeat'] + 1} is without PostgreSQL: {why}." for why in run["absent"].values()]
-    return "\n".join(lines or ["All runs held."]) + "\n"
+    runs = records.read(NAME)
+    absent = [
+        f"Run {run['repeat'] + 1} is without PostgreSQL: {why}" for run in runs for why in run["absent"].values()
+    ]
+    return records.missed(runs, lambda run: f"Run {run['repeat'] + 1}", absent)
 
 
 def _killed(run: Run) -> str:
@@ -126,8 +111,12 @@ ROWS: Mapping[str, Callable[[Run], str]] = {
 # -- plots --------------------------------------------------------------------------------------------------------
 
 
-def _series(name: str, number: int, value: Callable[[Run], float]) -> Line:
-    """Of each sample of the run, by minutes."""
+def _series(name: str, number: int, key: str, unit: float = 1.0) -> Line:
+    """A figure of the samples of the run, in units, by minutes."""
+    return _drawn(name, number, lambda sample: sample[key] / unit)
+
+
+def _drawn(name: str, number: int, value: Callable[[Run], float]) -> Line:
     points = tuple((each["at_s"] / MINUTE_S, value(each)) for each in measured()[0]["samples"])
     return Line(name, number, points, "plain")
 
@@ -151,43 +140,27 @@ def _panel(title: str, note: str, *lines: Line) -> Panel:
 
 def lag_svg() -> str:
     """The records that wait, and the oldest of them, by time."""
+    ages = _series("all nodes", 0, "oldest_s"), _series("running", 3, "oldest_live_s")
     panels = (
-        _panel("Records that wait", "in the spools of all nodes", _series("wait", 0, _waiting), *_deaths()),
-        _panel("Age of the oldest record that waits, s", "also of dead nodes", *_ages(), *_deaths()),
+        _panel("Records that wait", "in the spools of all nodes", _series("wait", 0, "waiting"), *_deaths()),
+        _panel("Age of the oldest record that waits, s", "also of dead nodes", *ages, *_deaths()),
     )
     return build_plot.svg(panels, "How many records wait in spools, and how long, while daemons are killed")
 
 
 def disk_svg() -> str:
     """Files of spools and databases, by time."""
-    names = [each["address"] for each in measured()[0]["sinks"]]
+    spools = _series("all", 0, "spool_bytes", MIB), _series("largest", 0, "spool_bytes_most", MIB)
     databases = (
-        _series(name, number, lambda sample, at=number: sample["database_bytes"][at] / MIB)
-        for number, name in enumerate(names)
+        _drawn(each["address"], number, lambda sample, at=number: sample["database_bytes"][at] / MIB)
+        for number, each in enumerate(measured()[0]["sinks"])
     )
     panels = (
-        _panel("Files of all spools, MiB", "with the logs of SQLite", _series("all", 0, _spools), *_deaths()),
-        _panel("Files of the largest spool, MiB", "with its log", _series("largest", 0, _largest), *_deaths()),
+        _panel("Files of all spools, MiB", "with the logs of SQLite", spools[0], *_deaths()),
+        _panel("Files of the largest spool, MiB", "with its log", spools[1], *_deaths()),
         _panel("Databases of the sinks, MiB", "by the address of the sink", *databases),
     )
     return build_plot.svg(panels, "Bytes of spools and of databases on disk while records are written")
-
-
-def _ages() -> Iterable[Line]:
-    yield _series("all nodes", 0, lambda sample: float(sample["oldest_s"]))
-    yield _series("running", 3, lambda sample: float(sample["oldest_live_s"]))
-
-
-def _waiting(sample: Run) -> float:
-    return float(sample["waiting"])
-
-
-def _spools(sample: Run) -> float:
-    return float(sample["spool_bytes"] / MIB)
-
-
-def _largest(sample: Run) -> float:
-    return float(sample["spool_bytes_most"] / MIB)
 
 
 def lag() -> str:
@@ -201,8 +174,8 @@ def disk() -> str:
 
 
 PARTS: dict[str, Callable[[], str]] = {
-    f"{NAME}-{part.__name__}": _if_measured(part) for part in (about, sinks, table, missed, lag, disk)
+    f"{NAME}-{part.__name__}": records.if_measured(NAME)(part) for part in (about, sinks, table, missed, lag, disk)
 }
 PICTURES: dict[str, Callable[[], str]] = (
-    {f"docs/{NAME}-lag.svg": lag_svg, f"docs/{NAME}-disk.svg": disk_svg} if is_measured() else {}
+    {f"docs/{NAME}-lag.svg": lag_svg, f"docs/{NAME}-disk.svg": disk_svg} if records.is_measured(NAME) else {}
 )

@@ -2,23 +2,22 @@
 `netns-lab/lab evaluate metrics` in docs/figures/metrics.json, and what they cost the root of larger trees, from
 reports.json there.
 
-While there is no such file, each part says so. Runs that failed, and peers that were not measured, are listed, too.
+While a file is missing, its parts say so. Runs that failed, and peers that were not measured, are listed, too.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial, wraps
+from functools import partial
 
 import build_orders
 import records
 from build_evaluation import markdown
 from build_running import figures, is_held
-from records import Run, groups, ratios, spread
+from records import NOTHING, Run, groups, if_measured, ratios, spread
 
 SUBORD, WITHOUT, MULTICAST, UNICAST = ORDER = ("subord", "subord-without", "ganglia", "ganglia-unicast")
-NAME = "metrics"
-NOTHING = "Not measured yet.\n"
+NAME, ROOT = "metrics", "reports"
 Column = tuple[str, str, int]
 
 COST: tuple[Column, ...] = (
@@ -49,24 +48,12 @@ TIMES: tuple[Column, ...] = (
 )
 
 
-def is_measured() -> bool:
-    return (records.FIGURES / f"{NAME}.json").exists()
-
-
 def runs() -> list[Run]:
     found: list[Run] = records.read(NAME)
     return found
 
 
-def _if_measured(part: Callable[..., str]) -> Callable[..., str]:
-    @wraps(part)
-    def either(*words: Sequence[Column]) -> str:
-        return part(*words) if is_measured() else NOTHING
-
-    return either
-
-
-@_if_measured
+@if_measured(NAME)
 def about() -> str:
     """The machine, the program, and the shape of the labs."""
     found = runs()
@@ -76,29 +63,23 @@ def about() -> str:
     return records.about(found, "nodes", "system") + shape
 
 
-@_if_measured
+@if_measured(NAME)
 def settings() -> str:
     """The program and the options of each system."""
-    found = {run["system"]: run["settings"] for run in runs() if "settings" in run}
-    return "".join(f"- *{system}*: {found[system]}.\n" for system in ORDER if system in found)
+    return records.settings(runs(), ORDER)
 
 
-@_if_measured
+@if_measured(NAME)
 def missed() -> str:
     """The runs that did not hold, and the peers without a run."""
-    lines = []
-    for run in runs():
-        words = [run["fault"]] if run["fault"] is not None else run["faults"]
-        lines += [
-            f"- {run['nodes']} nodes, {run['system']}, run {run['repeat'] + 1}: {each.removesuffix('.')}."
-            for each in words
-        ]
-    absent = {system: why for run in runs() for system, why in run["absent"].items()}
-    lines += [f"- {system} was not measured: {why}." for system, why in absent.items()]
-    return "\n".join(lines or ["All runs held."]) + "\n"
+
+    def title(run: Run) -> str:
+        return f"{run['nodes']} nodes, {run['system']}, run {run['repeat'] + 1}"
+
+    return records.missed(runs(), title, records.unmeasured(runs()))
 
 
-@_if_measured
+@if_measured(NAME)
 def table(columns: Sequence[Column]) -> str:
     """One row for each size and system that has some of the figures: medians, lowest and highest of all runs."""
     placed = [{**run, "place": ORDER.index(run["system"])} for run in runs()]
@@ -110,7 +91,7 @@ def table(columns: Sequence[Column]) -> str:
     return markdown(["nodes", "system", "runs that held", *(title for title, _, _ in columns)], rows)
 
 
-@_if_measured
+@if_measured(NAME)
 def times() -> str:
     """Each run with metrics by the one without that took turns with it."""
     rows = []
@@ -120,7 +101,7 @@ def times() -> str:
     return markdown(["nodes", *(title for title, _, _ in TIMES)], [row for row in rows if {*row[1:]} != {"-"}])
 
 
-@_if_measured
+@if_measured(NAME)
 def collector() -> str:
     """What gmetad says after the death of the collector."""
     rows = [
@@ -136,6 +117,13 @@ def _said(run: Run, key: str) -> str:
     return "no answer" if found is None else f"{found}"
 
 
+@if_measured(ROOT)
+def root_about() -> str:
+    """The machine and the program."""
+    return build_orders.about(ROOT)
+
+
+@if_measured(ROOT)
 def root() -> str:
     """What the root gets in an interval, in the simulator."""
     rows = [
@@ -148,14 +136,14 @@ def root() -> str:
             f"{run['fold_ms']:.1f}",
             f"{run['oldest_intervals']:.1f}",
         ]
-        for run in records.read("reports")["runs"]
+        for run in records.read(ROOT)["runs"]
     ]
     head = ["nodes", "p", "reports", "bytes/s", "CPU to take them in, ms", "to fold them, ms", "oldest, intervals"]
     return markdown(head, rows)
 
 
 PARTS: dict[str, Callable[[], str]] = {
-    "cluster-metrics-root-about": partial(build_orders.about, "reports"),
+    "cluster-metrics-root-about": root_about,
     "cluster-metrics-root": root,
     "cluster-metrics-about": about,
     "cluster-metrics-settings": settings,

@@ -11,14 +11,13 @@ from itertools import count
 from typing import Any
 
 from build_cluster_panels import CLUSTERS
-from build_panels import JOB, PanelSpec, Query
+from build_panels import JOB, RATE, PanelSpec, Query, curves, durations, stat
 
 Json = dict[str, Any]
 
 WIDTH = 24  # columns of Grafana's grid
 SOURCE = {"type": "prometheus", "uid": "${datasource}"}
 NODE = 'job="$job", instance=~"$instance"'
-RATE = "[$__rate_interval]"
 
 
 def _quantiles(name: str) -> list[Query]:
@@ -27,178 +26,123 @@ def _quantiles(name: str) -> list[Query]:
 
 
 NUMBERS = (
-    PanelSpec(
-        "stat", "Nodes", "none", [Query(f"job:subord_nodes:max{{{JOB}}}")], "In the tree, as its root counts them."
-    ),
-    PanelSpec(
-        "stat",
-        "Do not answer",
-        "none",
-        [Query(f"job:subord_members_down:sum{{{JOB}}}")],
-        "Members that Prometheus cannot scrape.",
-        red_from=1,
-    ),
-    PanelSpec(
-        "stat", "Roots", "none", [Query(f"job:subord_roots:sum{{{JOB}}}")], "One, or the cluster is in parts.", 2
-    ),
-    PanelSpec("stat", "Guests", "percentunit", [Query(f"job:subord_guests:ratio{{{JOB}}}")], "Nodes away from home."),
-    PanelSpec(
-        "stat", "Depth", "none", [Query(f"job:subord_depth:max{{{JOB}}}")], "Edges between the root and the lowest."
-    ),
-    PanelSpec(
-        "stat",
+    stat("Nodes", f"job:subord_nodes:max{{{JOB}}}", "In the tree, as its root counts them."),
+    stat("Do not answer", f"job:subord_members_down:sum{{{JOB}}}", "Members that Prometheus cannot scrape.", 1),
+    stat("Roots", f"job:subord_roots:sum{{{JOB}}}", "One, or the cluster is in parts.", 2),
+    stat("Guests", f"job:subord_guests:ratio{{{JOB}}}", "Nodes away from home.", unit="percentunit"),
+    stat("Depth", f"job:subord_depth:max{{{JOB}}}", "Edges between the root and the lowest."),
+    stat(
         "Versions",
-        "none",
-        [Query(f"count(count by (version) (subord_build_info{{{JOB}}}))")],
+        f"count(count by (version) (subord_build_info{{{JOB}}}))",
         "One, except while the cluster is upgraded.",
-        red_from=2,
+        2,
     ),
-    PanelSpec(
-        "stat",
-        "Refusals",
-        "none",
-        [Query(f"sum(subord_refusals{{{JOB}}})")],
-        "Nodes that refuse others or are refused.",
-        1,
-    ),
-    PanelSpec(
-        "stat",
+    stat("Refusals", f"sum(subord_refusals{{{JOB}}})", "Nodes that refuse others or are refused.", 1),
+    stat(
         "Alerts",
-        "none",
-        [Query('count(ALERTS{alertstate="firing", alertname=~"Subord.+", job=~"$job|"}) or vector(0)')],
+        'count(ALERTS{alertstate="firing", alertname=~"Subord.+", job=~"$job|"}) or vector(0)',
         "Firing now, including those without a cluster.",
-        red_from=1,
+        1,
     ),
 )
 
 TREE = (
-    PanelSpec(
-        "timeseries",
+    curves(
         "Nodes",
         "none",
-        [
-            Query(f"job:subord_nodes:max{{{JOB}}}", "in the tree"),
-            Query(f"job:subord_targets_up:sum{{{JOB}}}", "answer"),
-            Query(f"job:subord_members:count{{{JOB}}}", "members, with those that vanished"),
-            Query(f"max(subord_subtree_not_home_nodes{{{JOB}}})", "guests"),
-        ],
+        Query(f"job:subord_nodes:max{{{JOB}}}", "in the tree"),
+        Query(f"job:subord_targets_up:sum{{{JOB}}}", "answer"),
+        Query(f"job:subord_members:count{{{JOB}}}", "members, with those that vanished"),
+        Query(f"max(subord_subtree_not_home_nodes{{{JOB}}})", "guests"),
     ),
-    PanelSpec(
-        "timeseries",
+    curves(
         "Changes of the leader",
         "ops",
-        [Query(f"job:subord_leader_changes:rate5m{{{JOB}}}", "all nodes")],
-        "None in a stable tree.",
+        Query(f"job:subord_leader_changes:rate5m{{{JOB}}}", "all nodes"),
+        about="None in a stable tree.",
     ),
-    PanelSpec("timeseries", "Roots", "none", [Query(f"job:subord_roots:sum{{{JOB}}}", "roots")]),
-    PanelSpec(
-        "timeseries",
+    curves("Roots", "none", Query(f"job:subord_roots:sum{{{JOB}}}", "roots")),
+    curves(
         "Depth",
         "none",
-        [Query(f"job:subord_depth:max{{{JOB}}}", "deepest"), Query(f"avg(subord_real_level{{{JOB}}})", "mean")],
+        Query(f"job:subord_depth:max{{{JOB}}}", "deepest"),
+        Query(f"avg(subord_real_level{{{JOB}}})", "mean"),
     ),
 )
 
 HEALING = (
-    PanelSpec(
-        "heatmap",
-        "From giving up a leader to having the next",
-        "s",
-        [Query(f"sum by (le) (increase(subord_healing_seconds_bucket{{{JOB}}}{RATE}))", "{{le}}")],
-    ),
-    PanelSpec(
-        "heatmap",
-        "From the last sign of life of a leader to giving it up",
-        "s",
-        [Query(f"sum by (le) (increase(subord_detection_seconds_bucket{{{JOB}}}{RATE}))", "{{le}}")],
-    ),
-    PanelSpec(
-        "timeseries",
+    durations("From giving up a leader to having the next", "healing"),
+    durations("From the last sign of life of a leader to giving it up", "detection"),
+    curves(
         "Healing and detection, 99 % of the last hour",
         "s",
-        [
-            Query(f"job:subord_healing_seconds:p99_1h{{{JOB}}}", "healing"),
-            Query(f"job:subord_detection_seconds:p99_1h{{{JOB}}}", "detection"),
-        ],
+        Query(f"job:subord_healing_seconds:p99_1h{{{JOB}}}", "healing"),
+        Query(f"job:subord_detection_seconds:p99_1h{{{JOB}}}", "detection"),
     ),
-    PanelSpec("timeseries", "Round trip to the leader", "s", _quantiles("round_trip")),
+    curves("Round trip to the leader", "s", *_quantiles("round_trip")),
 )
 
 TRAFFIC = (
-    PanelSpec(
-        "timeseries",
+    curves(
         "Sent by type, mean of a node",
         "Bps",
-        [
-            Query(
-                f'sum by (type) (rate(subord_bytes_total{{{NODE}, direction="sent"}}{RATE}))'
-                f" / scalar(count(subord_is_root{{{NODE}}}))",
-                "{{type}}",
-            )
-        ],
+        Query(
+            f'sum by (type) (rate(subord_bytes_total{{{NODE}, direction="sent"}}{RATE}))'
+            f" / scalar(count(subord_is_root{{{NODE}}}))",
+            "{{type}}",
+        ),
     ),
-    PanelSpec(
-        "timeseries",
+    curves(
         "Sent and received, the ten busiest nodes",
         "Bps",
-        [Query(f"topk(10, instance:subord_bytes:rate5m{{{NODE}}})", "{{instance}} {{direction}}")],
+        Query(f"topk(10, instance:subord_bytes:rate5m{{{NODE}}})", "{{instance}} {{direction}}"),
     ),
-    PanelSpec(
-        "timeseries",
+    curves(
         "Datagrams by type, all nodes",
         "pps",
-        [Query(f"sum by (type, direction) (rate(subord_messages_total{{{NODE}}}{RATE}))", "{{type}} {{direction}}")],
+        Query(f"sum by (type, direction) (rate(subord_messages_total{{{NODE}}}{RATE}))", "{{type}} {{direction}}"),
     ),
-    PanelSpec(
-        "timeseries",
+    curves(
         "Dropped input, by reason",
         "pps",
-        [Query(f"sum by (reason) (rate(subord_input_dropped_total{{{NODE}}}{RATE}))", "{{reason}}")],
-        "After a restart some `first_contact` and `replay` are normal.",
+        Query(f"sum by (reason) (rate(subord_input_dropped_total{{{NODE}}}{RATE}))", "{{reason}}"),
+        about="After a restart some `first_contact` and `replay` are normal.",
     ),
 )
 
 DAEMONS = (
-    PanelSpec(
-        "timeseries",
+    curves(
         "Event loop late, 99 %, the ten worst nodes",
         "s",
-        [Query(f"topk(10, instance:subord_event_loop_lag_seconds:p99_5m{{{NODE}}})", "{{instance}}")],
+        Query(f"topk(10, instance:subord_event_loop_lag_seconds:p99_5m{{{NODE}}})", "{{instance}}"),
     ),
-    PanelSpec(
-        "timeseries",
+    curves(
         "Processor, the ten busiest nodes",
         "percentunit",
-        [Query(f"topk(10, rate(process_cpu_seconds_total{{{NODE}}}{RATE}))", "{{instance}}")],
+        Query(f"topk(10, rate(process_cpu_seconds_total{{{NODE}}}{RATE}))", "{{instance}}"),
     ),
-    PanelSpec(
-        "timeseries",
+    curves(
         "Resident memory",
         "bytes",
-        [
-            Query(f"max(process_resident_memory_bytes{{{NODE}}})", "largest"),
-            Query(f"quantile(0.5, process_resident_memory_bytes{{{NODE}}})", "median"),
-        ],
+        Query(f"max(process_resident_memory_bytes{{{NODE}}})", "largest"),
+        Query(f"quantile(0.5, process_resident_memory_bytes{{{NODE}}})", "median"),
     ),
-    PanelSpec(
-        "timeseries",
+    curves(
         "Largest tables",
         "none",
-        [Query(f"max by (table) (subord_table_entries{{{NODE}}})", "{{table}}")],
-        "All are bounded.",
+        Query(f"max by (table) (subord_table_entries{{{NODE}}})", "{{table}}"),
+        about="All are bounded.",
     ),
-    PanelSpec(
-        "timeseries",
+    curves(
         "Log lines by fate",
         "ops",
-        [Query(f"sum by (fate) (rate(subord_log_lines_total{{{NODE}}}{RATE}))", "{{fate}}")],
+        Query(f"sum by (fate) (rate(subord_log_lines_total{{{NODE}}}{RATE}))", "{{fate}}"),
     ),
-    PanelSpec(
-        "timeseries",
+    curves(
         "Refusals",
         "none",
-        [Query(f"topk(10, sum by (instance, by) (subord_refusals{{{NODE}}}))", "{{instance}}, by {{by}}")],
-        "Nodes whose settings differ from those of others.",
+        Query(f"topk(10, sum by (instance, by) (subord_refusals{{{NODE}}}))", "{{instance}}, by {{by}}"),
+        about="Nodes whose settings differ from those of others.",
     ),
 )
 

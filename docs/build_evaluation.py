@@ -5,14 +5,11 @@ Every table names the command, the file and the machine of its numbers.
 
 from __future__ import annotations
 
-import json
-import statistics
 from collections.abc import Callable, Iterable
-from pathlib import Path
 from typing import Any
 
-FIGURES = Path(__file__).parent / "figures"
-Run = dict[str, Any]
+import records
+from records import Run, spread
 
 START_COLUMNS: tuple[tuple[str, str, int], ...] = (
     ("stable after first start, s", "stable_s", 2),
@@ -39,29 +36,13 @@ CAMPAIGN_BOUNDS = {
 }
 
 
-def _read(name: str) -> Any:
-    return json.loads((FIGURES / name).read_text(encoding="utf-8"))
-
-
 def _runs(*names: str) -> list[Run]:
-    runs = [run for name in names for run in _read(name)]
+    runs = [run for name in names for run in records.read(name)]
     return [{**run, "cpu_ms": 1000 * run["cpu_s_per_node"]} for run in runs]
 
 
-def _grouped(runs: Iterable[Run]) -> dict[tuple[int, int, str], list[Run]]:
-    groups: dict[tuple[int, int, str], list[Run]] = {}
-    for run in runs:
-        groups.setdefault((run["nodes"], run["fanout"], run["start"]), []).append(run)
-    return groups
-
-
-def spread(values: list[float | None], digits: int) -> str:
-    """Median, and lowest and highest in brackets if they differ; `-`: no value."""
-    known = [value for value in values if value is not None]
-    if not known:
-        return "-"
-    low, middle, high = (f"{value:.{digits}f}" for value in (min(known), statistics.median(known), max(known)))
-    return middle if low == high else f"{middle} ({low}..{high})"
+def _grouped(runs: Iterable[Run]) -> dict[tuple[Any, ...], list[Run]]:
+    return records.in_order(runs, "nodes", "fanout", "start")
 
 
 def markdown(header: list[str], rows: Iterable[list[str]]) -> str:
@@ -72,17 +53,17 @@ def markdown(header: list[str], rows: Iterable[list[str]]) -> str:
 
 def start() -> str:
     """Median (lowest..highest) of the repeats of every start."""
-    return _start_table("start-together.json", "start-orders.json")
+    return _start_table("start-together", "start-orders")
 
 
 def sizes() -> str:
     """Smaller and larger clusters."""
-    return _start_table("start-100-400.json", "growth-daemons.json")
+    return _start_table("start-100-400", "growth-daemons")
 
 
 def start_brief() -> str:
     """Starts in ascending order, of three sizes and two fan-outs."""
-    runs = _runs("start-100-400.json", "start-together.json", "growth-daemons.json")
+    runs = _runs("start-100-400", "start-together", "growth-daemons")
     columns = [column for column in START_COLUMNS if column[1] in BRIEF_START_KEYS]
     rows = [
         [f"{nodes:,}", str(fanout), *_whole(some), *_cells(some, columns)]
@@ -101,83 +82,70 @@ def _start_table(*names: str) -> str:
     return markdown(["nodes", "p", "order", "one root, all at home", *titles], rows)
 
 
+def _listed(rows: Iterable[Run], *columns: tuple[str, str]) -> str:
+    """`columns`: title and key of each."""
+    cells = [[_number(row[key]) for _, key in columns] for row in rows]
+    return markdown([title for title, _ in columns], cells)
+
+
+STRUCK = (("what", "what"), ("node", "role"), ("times", "times"), ("orphans", "orphans"), ("attached", "attached"))
+ATTACHED = (("attached again, p50 s", "attached_p50_s"), ("p99 s", "attached_p99_s"))
+
+
 def healing() -> str:
     """Killed, cut off and restarted nodes."""
-    columns = (
-        ("orphans", "orphans"),
-        ("attached", "attached"),
-        ("attached again, p50 s", "attached_p50_s"),
-        ("p99 s", "attached_p99_s"),
-        ("roster right, median s", "roster_s_median"),
-        ("max s", "roster_s_max"),
-        ("moves", "moves_mean"),
-        ("others moved", "others"),
-    )
-    found = _read("healing.json")
-    rows = [
-        [row["what"], row["role"], str(row["times"]), *(_number(row[key]) for _, key in columns)]
-        for row in found["rows"]
-    ]
-    return f"{found['nodes']} daemons, fan-out {found['fanout']}.\n\n" + markdown(
-        ["what", "node", "times", *(title for title, _ in columns)], rows
-    )
+    roster = (("roster right, median s", "roster_s_median"), ("max s", "roster_s_max"))
+    moves = (("moves", "moves_mean"), ("others moved", "others"))
+    found = records.read("healing")
+    about = f"{found['nodes']} daemons, fan-out {found['fanout']}.\n\n"
+    return about + _listed(found["rows"], *STRUCK, *ATTACHED, *roster, *moves)
 
 
 def healing_brief() -> str:
     """Killed and cut nodes, and killed ones that return: the times only."""
-    columns = (
-        ("orphans", "orphans"),
-        ("attached", "attached"),
-        ("attached again, p50 s", "attached_p50_s"),
-        ("p99 s", "attached_p99_s"),
-        ("roster right, max s", "roster_s_max"),
-        ("others moved", "others"),
-    )
-    rows = [
-        [row["what"], row["role"], str(row["times"]), *(_number(row[key]) for _, key in columns)]
-        for row in _read("healing.json")["rows"]
-        if row["role"] != "leaf"
-    ]
-    return markdown(["what", "node", "times", *(title for title, _ in columns)], rows)
+    rows = [row for row in records.read("healing")["rows"] if row["role"] != "leaf"]
+    return _listed(rows, *STRUCK, *ATTACHED, ("roster right, max s", "roster_s_max"), ("others moved", "others"))
 
 
 def scenarios() -> str:
     """Scenario files with real daemons."""
-    columns = (
+    return _listed(
+        records.read("scenarios")["scenarios"],
+        ("scenario", "scenario"),
         ("nodes", "nodes"),
         ("result", "result"),
         ("whole, longest s", "whole_s_max"),
         ("moves", "moves"),
         ("moved without cause", "outside"),
         ("orphans", "orphans"),
-        ("attached again, p50 s", "attached_p50_s"),
-        ("p99 s", "attached_p99_s"),
+        *ATTACHED,
     )
-    rows = [
-        [run["scenario"], *(_number(run[key]) for _, key in columns)] for run in _read("scenarios.json")["scenarios"]
-    ]
-    return markdown(["scenario", *(title for title, _ in columns)], rows)
 
 
 def soak() -> str:
     """Half an hour of churn: the memory of the daemons that survived."""
-    run = _read("soak.json")
+    run = records.read("soak")
     about = (
         f"{run['nodes']} daemons, fan-out {run['fanout']}, {run['minutes']} minutes, in each of which"
         f" {run['percent_per_min']:g} % of them were ended and started again; after each the tree was whole.\n"
         f"A straight line through the second half: {run['growth_kib_per_min_median']:+.1f} KiB a minute for the"
         f" median daemon, {run['growth_kib_per_min_root']:+.1f} KiB for the root.\n\n"
     )
-    keys = ("minute", "veterans", "resident_mib_median", "resident_mib_max", "root_mib", "private_mib_median")
-    shown = [sample for sample in run["samples"] if sample["minute"] % 5 == 0]
-    header = ["minute", "never ended so far", "resident, MiB (median)", "max", "root", "private (median)"]
-    return about + markdown(header, [[_number(sample[key]) for key in keys] for sample in shown])
+    return about + _listed(
+        (sample for sample in run["samples"] if sample["minute"] % 5 == 0),
+        ("minute", "minute"),
+        ("never ended so far", "veterans"),
+        ("resident, MiB (median)", "resident_mib_median"),
+        ("max", "resident_mib_max"),
+        ("root", "root_mib"),
+        ("private (median)", "private_mib_median"),
+    )
 
 
 def campaign() -> str:
     """The campaign of each mapping, and how close it came to the bounds."""
-    files = {"ip": "campaign.json", "latency": "campaign-latency.json", "performance": "campaign-performance.json"}
-    runs = {name: _read(file) for name, file in files.items() if (FIGURES / file).exists()}
+    files = {"ip": "campaign", "latency": "campaign-latency", "performance": "campaign-performance"}
+    runs = {name: records.read(file) for name, file in files.items() if records.is_measured(file)}
     header = ["mapping", "seeds", "failed", "nodes", "events checked", "minutes of one core"]
     rows = [
         [
@@ -211,14 +179,14 @@ def campaign() -> str:
 
 def fuzz() -> str:
     """A million malformed datagrams: their fate, and that of the reading process."""
-    run = _read("fuzz.json")
-    box, outcomes = run["machine"], run["outcomes"]
+    run = records.read("fuzz")
+    outcomes = run["outcomes"]
     faults = {name: number for name, number in outcomes.items() if name[0].islower()}
     well_formed = sum(outcomes.values()) - sum(faults.values())
     columns = ["datagrams", "seconds", "exceptions", "memory before, MiB", "after", *faults, "well-formed after all"]
     row = [run["count"], run["seconds"], run["exceptions"], run["memory_mib_before"], run["memory_mib_after"]]
     about = (
-        f"Machine: {box['cores']} cores, {box['memory_gib']:.0f} GiB, Linux {box['kernel']}, Python {box['python']};"
+        f"Machine: {records.box(run['machine'])};"
         f" subord {run['version']}, seed {run['seed']}, spoiled in {len(run['ways'])} ways.\n\n"
     )
     return about + markdown(columns, [[str(each) for each in (*row, *faults.values(), well_formed)]])
@@ -226,12 +194,11 @@ def fuzz() -> str:
 
 def envelopes() -> str:
     """A million sealed datagrams without the key, by reason of dropping."""
-    run = _read("envelopes.json")
-    box = run["machine"]
+    run = records.read("envelopes")
     columns = ["datagrams", "came to something", "seconds", "memory before, MiB", "after", *run["reasons"]]
     row = [run["count"], 0, run["seconds"], run["resident_mib_before"], run["resident_mib_after"]]
     about = (
-        f"Machine: {box['cores']} cores, {box['memory_gib']:.0f} GiB, Linux {box['kernel']}, Python {box['python']};"
+        f"Machine: {records.box(run['machine'])};"
         f" subord {run['version']}, seed {run['seed']}, spoiled in {run['ways']} ways.\n\n"
     )
     return about + markdown(columns, [[str(each) for each in (*row, *run["reasons"].values())]])
@@ -293,16 +260,14 @@ def sites() -> str:
 
 
 def _recovery(what: str) -> list[Run]:
-    return [run for run in _read("recovery.json")["runs"] if run["what"] == what]
+    return [run for run in records.read("recovery")["runs"] if run["what"] == what]
 
 
 def machine() -> str:
     """The machine of the measurements."""
-    about = _read("start-together.json")[0]
-    box = about["machine"]
+    about = records.read("start-together")[0]
     return (
-        f"Machine: {box['cores']} cores, {box['memory_gib']:.0f} GiB, Linux {box['kernel']},"
-        f" Python {box['python']}.\n"
+        f"Machine: {records.box(about['machine'])}.\n"
         f"subord {about['version']}, timing `{about['timing']}`, network {about['network']}, dense addresses from"
         f" position 1, daemons {about['command']} from a warm process, neighbours found by {about['neighbours']}.\n"
     )

@@ -6,42 +6,30 @@ the mean per decade.
 
 from __future__ import annotations
 
-import json
 import math
 import statistics
 from collections.abc import Callable, Iterable
-from pathlib import Path
 from typing import Any
 
 import build_plot
+import records
 from build_tables import table
+from records import Run, groups, spread, values
 
 from subord.sim.growth import depth_min
 
-FIGURES = Path(__file__).parent / "figures" / "growth.json"
 FITTED_FROM_NODES = 100  # in smaller clusters few nodes get the probes of the root for its vacant places
 LEVEL_SHARE_MAX = 0.05
 BEATS = ("Beat", "Echo")
 
-Run = dict[str, Any]
-Groups = dict[tuple[int, int], list[Run]]
-
 
 def _document() -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(FIGURES.read_text(encoding="utf-8"))
+    found: dict[str, Any] = records.read("growth")
     for run in found["runs"]:
         beats = sum(run["sent"].get(kind, 0) for kind in BEATS)
         run["joining_per_node"] = (sum(run["sent"].values()) - beats) / run["nodes"]
         run["depth_min"] = depth_min(run["nodes"], run["fanout"])
     return found
-
-
-def _groups(runs: Iterable[Run]) -> Groups:
-    """By nodes and fan-out, ascending."""
-    groups: Groups = {}
-    for run in sorted(runs, key=lambda run: (run["nodes"], run["fanout"])):
-        groups.setdefault((run["nodes"], run["fanout"]), []).append(run)
-    return groups
 
 
 # -- tables -----------------------------------------------------------------------------------------------
@@ -50,9 +38,9 @@ def _groups(runs: Iterable[Run]) -> Groups:
 def machine() -> str:
     """The measurements and their machine."""
     about = _document()
-    box, loads = about["machine"], [run["load"] for run in about["runs"]]
+    loads = [run["load"] for run in about["runs"]]
     return (
-        f"Machine: {box['cores']} cores, {box['memory_gib']:.0f} GiB, Linux {box['kernel']}, Python {box['python']};"
+        f"Machine: {records.box(about['machine'])};"
         f" one process a row, with a load of {min(loads):.1f} to {max(loads):.1f} when it began.\n"
         f"subord {about['version']} at {about['commit']}, timing `{about['timing']}`, network {about['network']},"
         f" dense addresses from position 1, started in {about['order']} order within"
@@ -84,11 +72,11 @@ def start() -> str:
                 f"{nodes:,}",
                 str(fanout),
                 str(len(runs)),
-                *(_spread(runs, key, digits) for key, digits in (*keys, *more)),
-                f"{_spread(runs, 'depth', 0)} ({runs[0]['depth_min']})",
-                _spread(runs, "subordinates_max", 0),
+                *(spread(values(runs, key), digits) for key, digits in (*keys, *more)),
+                f"{spread(values(runs, 'depth'), 0)} ({runs[0]['depth_min']})",
+                spread(values(runs, "subordinates_max"), 0),
             ]
-            for (nodes, fanout), runs in _groups(_document()["runs"]).items()
+            for (nodes, fanout), runs in groups(_document()["runs"], "nodes", "fanout").items()
         ),
     )
 
@@ -109,8 +97,8 @@ def rest() -> str:
     return table(
         ["nodes", "p", *(title for title, _, _ in columns)],
         (
-            [f"{nodes:,}", str(fanout), *(_spread(runs, key, digits) for _, key, digits in columns)]
-            for (nodes, fanout), runs in _groups(_document()["runs"]).items()
+            [f"{nodes:,}", str(fanout), *(spread(values(runs, key), digits) for _, key, digits in columns)]
+            for (nodes, fanout), runs in groups(_document()["runs"], "nodes", "fanout").items()
         ),
     )
 
@@ -144,13 +132,6 @@ def slope_per_decade(points: Iterable[build_plot.Point]) -> float:
     return statistics.linear_regression(xs, ys).slope
 
 
-def _spread(runs: list[Run], key: str, digits: int) -> str:
-    """Median (lowest..highest), as in the other tables."""
-    values = [run[key] for run in runs]
-    low, middle, high = (f"{value:,.{digits}f}" for value in (min(values), statistics.median(values), max(values)))
-    return middle if low == high else f"{middle} ({low}..{high})"
-
-
 # -- plots ------------------------------------------------------------------------------------------------
 
 
@@ -162,7 +143,7 @@ def _points(runs: Iterable[Run], fanout: int, key: str) -> tuple[build_plot.Poin
     """Medians by number of nodes."""
     return tuple(
         (nodes, statistics.median(run[key] for run in group))
-        for (nodes, p), group in _groups(runs).items()
+        for (nodes, p), group in groups(runs, "nodes", "fanout").items()
         if p == fanout
     )
 

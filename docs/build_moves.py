@@ -6,17 +6,16 @@ names the differences.
 
 from __future__ import annotations
 
-import json
 import statistics
 from collections.abc import Callable, Iterable
-from pathlib import Path
 from typing import Any
 
+import records
 from build_tables import table
+from records import Run
 
 from subord.sim.growth import depth_min
 
-FIGURES = Path(__file__).parent / "figures" / "moves.json"
 NAMES = {
     "dense": "dense",
     "holes": "dense, 5 % dead",
@@ -43,21 +42,16 @@ MODEL = {
 MODEL_REVERSE = {2: 23}  # "up to", in the sparse layouts
 ORDERS = ("ascending", "random", "reverse")
 
-Run = dict[str, Any]
-Groups = dict[tuple[str, int], list[Run]]
-
 
 def _document() -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(FIGURES.read_text(encoding="utf-8"))
+    found: dict[str, Any] = records.read("moves")
     return found
 
 
-def _groups(runs: Iterable[Run]) -> Groups:
+def _groups(runs: Iterable[Run]) -> dict[tuple[Any, ...], list[Run]]:
     """By layout and fan-out, small fan-out first."""
-    groups: Groups = {}
-    for run in sorted(runs, key=lambda run: (run["fanout"], list(NAMES).index(run["layout"]), run["seed"])):
-        groups.setdefault((run["layout"], run["fanout"]), []).append(run)
-    return groups
+    ordered = sorted(runs, key=lambda run: (run["fanout"], list(NAMES).index(run["layout"]), run["seed"]))
+    return records.in_order(ordered, "layout", "fanout")
 
 
 def about() -> str:

@@ -118,13 +118,8 @@ def _causes(missing: list[dict[str, int]]) -> str:
 
 
 def orders_about() -> str:
-    found = records.read("order-faults")
-    machine = found["machine"]
-    cores, memory = machine["cores"], round(machine["memory_gib"])
-    return (
-        f"Machine: {cores} cores, {memory} GiB, Linux {machine['kernel']}, Python {machine['python']}; load of the "
-        f"minute before the last result {machine['load']:.1f}.\n"
-    )
+    machine = records.read("order-faults")["machine"]
+    return f"Machine: {records.box(machine)}; load of the minute before the last result {machine['load']:.1f}.\n"
 
 
 PARTS: dict[str, Callable[[], str]] = {

@@ -7,57 +7,44 @@ from collections.abc import Callable
 
 import records
 from build_evaluation import markdown
+from records import Run
 
 
 def about(name: str) -> str:
     """The machine and the program."""
     found = records.read(name)
-    machine = found["machine"]
-    cores, memory = machine["cores"], round(machine["memory_gib"])
-    return (
-        f"Machine: {cores} cores, {memory} GiB, Linux {machine['kernel']}, Python {machine['python']}, at "
-        f"{found['commit']}.\n"
-    )
+    return f"Machine: {records.box(found['machine'])}, at {found['commit']}.\n"
+
+
+WHERE = ["nodes", "p", "asked at", "state"]
+ANSWERED = ["answered", "orders", "median, s", "longest, s"]
+
+
+def _where(run: Run) -> list[str]:
+    return [str(run["nodes"]), str(run["fanout"]), run["asked_at"], run["what"]]
+
+
+def _answered(run: Run) -> list[str]:
+    told = f"{run['told_least']} of {run['nodes']}"
+    return [told, str(run["orders"]), f"{run['p50_s']:.2f}", f"{run['most_s']:.2f}"]
 
 
 def errors() -> str:
     """The same for `subord errors`, of this release and of the last."""
     rows = [
-        [
-            str(run["nodes"]),
-            str(run["fanout"]),
-            run["asked_at"],
-            run["what"],
-            "leaders" if run.get("before") else "order",
-            f"{run['told_least']} of {run['nodes']}",
-            str(run["orders"]),
-            f"{run['p50_s']:.2f}",
-            f"{run['most_s']:.2f}",
-        ]
+        [*_where(run), "leaders" if run.get("before") else "order", *_answered(run)]
         for run in records.read("errors")["runs"]
     ]
-    head = ["nodes", "p", "asked at", "state", "by", "answered", "orders", "median, s", "longest, s"]
-    return markdown(head, rows)
+    return markdown([*WHERE, "by", *ANSWERED], rows)
 
 
 def table() -> str:
     """One row for each cluster, place of the request, and state."""
     rows = [
-        [
-            str(run["nodes"]),
-            str(run["fanout"]),
-            run["asked_at"],
-            run["what"],
-            f"{run['told_least']} of {run['nodes']}",
-            str(run["orders"]),
-            f"{run['p50_s']:.2f}",
-            f"{run['most_s']:.2f}",
-            f"{run['root_cpu_ms_per_order']:.1f}",
-        ]
+        [*_where(run), *_answered(run), f"{run['root_cpu_ms_per_order']:.1f}"]
         for run in records.read("orders")["runs"]
     ]
-    head = ["nodes", "p", "asked at", "state", "answered", "orders", "median, s", "longest, s", "CPU of the root, ms"]
-    return markdown(head, rows)
+    return markdown([*WHERE, *ANSWERED, "CPU of the root, ms"], rows)
 
 
 def root() -> str:

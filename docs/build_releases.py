@@ -30,11 +30,10 @@ FIGURES = (
 
 def about() -> str:
     document = records.read("releases")
-    box, commits, runs = document["machine"], document["commits"], document["runs"]
+    commits, runs = document["commits"], document["runs"]
     turns = len({run["repeat"] for run in runs})
     return (
-        f"Machine: {box['cores']} cores, {box['memory_gib']:.0f} GiB, "
-        f"Linux {box['kernel']}, Python {box['python']}.\n"
+        f"Machine: {records.box(document['machine'])}.\n"
         f"*Before* is {commits[BEFORE]}, *now* {commits[NOW]}; {turns} turns, median (lowest..highest).\n"
     )
 

@@ -48,20 +48,17 @@ def about(name: str) -> str:
 
 def settings(name: str) -> str:
     """The program and the options of each system."""
-    found = {run["system"]: run["settings"] for run in records.read(name) if "settings" in run}
-    return "".join(f"- *{system}*: {found[system]}.\n" for system in ORDER if system in found)
+    return records.settings(records.read(name), ORDER)
 
 
 def missed(name: str) -> str:
     """The runs that did not hold, and the peers without a run."""
-    lines = []
-    for run in records.read(name):
-        words = [run["fault"]] if run["fault"] is not None else run["faults"]
-        title = f"{run['part']}, {run['nodes']} nodes, {run['system']}, run {run['repeat'] + 1}"
-        lines += [f"- {title}: {each.removesuffix('.')}." for each in words]
-    absent = {system: why for run in records.read(name) for system, why in run["absent"].items()}
-    lines += [f"- {system} was not measured: {why}." for system, why in absent.items()]
-    return "\n".join(lines or ["All runs held."]) + "\n"
+    runs = records.read(name)
+
+    def title(run: Run) -> str:
+        return f"{run['part']}, {run['nodes']} nodes, {run['system']}, run {run['repeat'] + 1}"
+
+    return records.missed(runs, title, records.unmeasured(runs))
 
 
 def table(name: str, part: str, columns: Sequence[Column]) -> str:

@@ -5,16 +5,14 @@ Each row has its command.
 
 from __future__ import annotations
 
-import json
 import math
 import statistics
 from collections.abc import Iterable, Iterator
-from pathlib import Path
-from typing import Any
 
-from build_evaluation import markdown, spread
+import records
+from build_evaluation import markdown
+from records import Run, spread
 
-FIGURES = Path(__file__).parent / "figures"
 LAYOUTS = ("random", "blocks", "end", "thirds", "routed", "six")
 STABLE = "stable_after_last_start_s"
 CHURN_ROWS = (("depth", "depth"), ("daemons never ended so far", "veterans"))
@@ -30,7 +28,6 @@ COLUMNS: tuple[tuple[str, str, int], ...] = (
     ("after first contact", "silent_probes_after_contact_per_node", 1),
     ("ARP/s at most", "arp_per_s_max", 0),
 )
-Run = dict[str, Any]
 
 
 def sparse() -> str:
@@ -41,7 +38,7 @@ def sparse() -> str:
 
 def scan() -> str:
     """The requests of a node that scans the whole network instead, extrapolated from a part of it."""
-    found = json.loads((FIGURES / "scan.json").read_text(encoding="utf-8"))
+    found = records.read("scan")
     header = ["addresses", "asked in the test", "ARP/s at most", "ARP requests for all", "time for all, s"]
     keys = ("targets", "sent", "arp_per_s_max", "whole_arp_requests", "whole_seconds")
     return markdown(header, [[f"{found[key]:,.0f}" for key in keys]])
@@ -49,15 +46,15 @@ def scan() -> str:
 
 def commands() -> str:
     """The commands that made the rows, in the order of the table."""
-    return "\n".join(["```sh", *(_command(name, meeting) for name, meeting, _ in _files()), "```"]) + "\n"
+    return "\n".join(["```sh", *(_command(*file) for file in _files()), "```"]) + "\n"
 
 
 def _files() -> Iterator[tuple[str, str, list[Run]]]:
     for layout in LAYOUTS:
         for meeting in MEETINGS:
-            path = FIGURES / f"sparse-{layout}-{meeting}.json"
-            if path.exists():
-                yield path.name, meeting, json.loads(path.read_text(encoding="utf-8"))
+            name = f"sparse-{layout}-{meeting}"
+            if records.is_measured(name):
+                yield name, meeting, records.read(name)
 
 
 def _rows() -> Iterator[list[str]]:
@@ -79,14 +76,10 @@ def _is_wide(run: Run) -> bool:
 
 
 def _grouped(runs: Iterable[Run]) -> list[list[Run]]:
-    groups: dict[tuple[int, int, str], list[Run]] = {}
-    for run in runs:
-        groups.setdefault((run["nodes"], run["fanout"], run["start"]), []).append(run)
-    return list(groups.values())
+    return list(records.in_order(runs, "nodes", "fanout", "start").values())
 
 
-def _command(name: str, meeting: str) -> str:
-    runs = json.loads((FIGURES / name).read_text(encoding="utf-8"))
+def _command(name: str, meeting: str, runs: list[Run]) -> str:
     first = runs[0]
     some = {key: ",".join(dict.fromkeys(str(run[key]) for run in runs)) for key in ("nodes", "fanout", "start")}
     how = {"nothing": "", "seed": " --seeds 1", "announcements": " --announce"}[meeting]
@@ -96,7 +89,7 @@ def _command(name: str, meeting: str) -> str:
         f"netns-lab/lab stabilise --layout {first['layout']}{network} --nodes {some['nodes']}"
         f" --fanout {some['fanout']} --start {some['start']}{how} --arp --no-disk --rest 0"
         f" --quiet {first['quiet_s']:g} --timeout 90"
-        f" --repeat {repeat} --json docs/figures/{name}"
+        f" --repeat {repeat} --json docs/figures/{name}.json"
     )
 
 
@@ -137,7 +130,7 @@ def _wishes(meeting: str, group: list[Run]) -> Iterator[tuple[str, float, float]
 
 def churn() -> str:
     """The depth of the tree after each minute in which nodes died and returned."""
-    run = json.loads((FIGURES / "churn.json").read_text(encoding="utf-8"))
+    run = records.read("churn")
     about = (
         f"{run['nodes']} daemons, layout {run['layout']} in {run['network']}, fan-out {run['fanout']},"
         f" {len(run['seeds'])} seed; {run['percent_per_min']:g} % of them ended and started again in each minute.\n"

@@ -281,7 +281,7 @@ def _runs_of(name: str, part: str, nodes: int) -> list[Run]:
 
 def accounting() -> Iterator[Row]:
     """Records of jobs while daemons die. Smaller runs do not count; no row while nothing is measured."""
-    if not build_accounting.is_measured():
+    if not records.is_measured(build_accounting.NAME):
         return
     wanted = {"records": 10**6, "nodes": 100, "roots": 10, "killed_percent_per_min": 10}
     runs = [{**run, "roots": run["kills"]["root"]} for run in records.read("accounting") if run["fault"] is None]
@@ -313,7 +313,7 @@ LISTS = ("took_s", "later_s")
 
 def cluster_metrics() -> Iterator[Row]:
     """Metrics of the largest cluster; of each run the worst look counts. None while they are not measured."""
-    if not build_cluster_metrics.is_measured():
+    if not records.is_measured(build_cluster_metrics.NAME):
         return
     found = [_highest(run) for run in build_cluster_metrics.runs() if run["system"] == build_cluster_metrics.SUBORD]
     few, many = (one(found, nodes=nodes) for nodes in (100, METRICS_NODES))

@@ -70,7 +70,10 @@ def roster_ms(nodes: int, fanout: int) -> float:
     for position, leader in list(leaders.items())[1:]:
         via.setdefault(position, via.get(leader, 0))
         rows[position] = via[position], Claim(Change(position, leader, 1, 1, 0, 0), 0.0)
-    roster, downlink = SimpleNamespace(rows=rows), SimpleNamespace(slots=SimpleNamespace(taken=set(via.values())))
+    roster, downlink = (
+        SimpleNamespace(rows=rows, rivals={}),
+        SimpleNamespace(slots=SimpleNamespace(taken=set(via.values()))),
+    )
     tree = RosterTree(SimpleNamespace(context=SimpleNamespace(position=1), roster=roster, downlink=downlink))  # type: ignore[arg-type]
     taken = []
     for _ in range(LOOKS):

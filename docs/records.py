@@ -8,11 +8,14 @@ from __future__ import annotations
 import json
 import statistics
 from collections.abc import Callable, Iterable
+from functools import wraps
 from pathlib import Path
-from typing import Any
+from typing import Any, ParamSpec
 
 FIGURES = Path(__file__).parent / "figures"
+NOTHING = "Not measured yet.\n"
 Run = dict[str, Any]
+P = ParamSpec("P")
 
 
 def read(name: str) -> Any:
@@ -25,12 +28,35 @@ def read(name: str) -> Any:
     return json.loads(path.read_text(encoding="utf-8"))
 
 
-def groups(runs: Iterable[Run], *keys: str) -> dict[tuple[Any, ...], list[Run]]:
-    """By the values of these keys, ascending."""
+def is_measured(name: str) -> bool:
+    """Whether docs/figures/NAME.json is there."""
+    return (FIGURES / f"{name}.json").exists()
+
+
+def if_measured(name: str) -> Callable[[Callable[P, str]], Callable[P, str]]:
+    """A part of a page that says so while there are no such figures."""
+
+    def of_part(part: Callable[P, str]) -> Callable[P, str]:
+        @wraps(part)
+        def either(*words: P.args, **options: P.kwargs) -> str:
+            return part(*words, **options) if is_measured(name) else NOTHING
+
+        return either
+
+    return of_part
+
+
+def in_order(runs: Iterable[Run], *keys: str) -> dict[tuple[Any, ...], list[Run]]:
+    """By the values of these keys, in the order in which they come."""
     found: dict[tuple[Any, ...], list[Run]] = {}
     for run in runs:
         found.setdefault(tuple(run[key] for key in keys), []).append(run)
-    return dict(sorted(found.items()))
+    return found
+
+
+def groups(runs: Iterable[Run], *keys: str) -> dict[tuple[Any, ...], list[Run]]:
+    """By the values of these keys, ascending."""
+    return dict(sorted(in_order(runs, *keys).items()))
 
 
 def one(runs: Iterable[Run], **wanted: Any) -> list[Run]:
@@ -46,11 +72,12 @@ def values(runs: Iterable[Run], key: str) -> list[float]:
     return [run[key] for run in runs if run.get(key) is not None]
 
 
-def spread(found: list[float], digits: int) -> str:
-    """Median, and lowest and highest in brackets when they differ; `-`: there is none."""
-    if not found:
+def spread(found: Iterable[float | None], digits: int) -> str:
+    """Median, and lowest and highest in brackets when they differ; `-`: there is none. None does not count."""
+    known = [value for value in found if value is not None]
+    if not known:
         return "-"
-    low, middle, high = (f"{value:,.{digits}f}" for value in (min(found), statistics.median(found), max(found)))
+    low, middle, high = (f"{value:,.{digits}f}" for value in (min(known), statistics.median(known), max(known)))
     return middle if low == high else f"{middle} ({low}..{high})"
 
 
@@ -66,9 +93,31 @@ def kept(runs: list[Run], holds: Callable[[Run], bool]) -> tuple[list[Run], str]
     return sound, f"{len(sound)} of {len(runs)}"
 
 
+def missed(runs: list[Run], title: Callable[[Run], str], absent: Iterable[str] = ()) -> str:
+    """A list of what runs did not hold, and of what is `absent`."""
+    found = [
+        f"{title(run)}: {words.removesuffix('.')}"
+        for run in runs
+        for words in (run["faults"] if run["fault"] is None else [run["fault"]])
+    ]
+    return "".join(f"- {line}.\n" for line in (*found, *absent)) or "All runs held.\n"
+
+
+def unmeasured(runs: list[Run]) -> list[str]:
+    """Peers that were not installed."""
+    absent = {system: why for run in runs for system, why in run["absent"].items()}
+    return [f"{system} was not measured: {why}" for system, why in absent.items()]
+
+
+def settings(runs: list[Run], order: Iterable[str]) -> str:
+    """The program and the options of each system."""
+    found = {run["system"]: run["settings"] for run in runs if "settings" in run}
+    return "".join(f"- *{system}*: {found[system]}.\n" for system in order if system in found)
+
+
 def about(runs: list[Run], *keys: str) -> str:
     """The machine, the program, and how many runs there are of each combination of `keys`."""
-    boxes = sorted({_box(run["machine"]) for run in runs})
+    boxes = sorted({box(run["machine"]) for run in runs})
     programs = sorted({f"{run['version']} at {run.get('commit') or 'an unknown commit'}" for run in runs})
     counts = [len(some) for some in groups(runs, *keys).values()]
     load = max(run["machine"]["load"] for run in runs)
@@ -80,7 +129,8 @@ def about(runs: list[Run], *keys: str) -> str:
     )
 
 
-def _box(machine: dict[str, Any]) -> str:
+def box(machine: dict[str, Any]) -> str:
+    """A machine in words."""
     return (
         f"{machine['cores']} cores, {machine['memory_gib']:.0f} GiB, Linux {machine['kernel']},"
         f" Python {machine['python']}"

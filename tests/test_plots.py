@@ -14,6 +14,7 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 build_plot = imported("build_plot")
 build_growth = imported("build_growth")
+records = imported("records")
 
 
 def drawn(*points: tuple[float, float], look: str = "joined") -> ElementTree.Element:
@@ -80,7 +81,7 @@ def test_the_growth_plots_show_every_row(draw: object) -> None:
     picture = ElementTree.fromstring(text)
     words = " ".join(picture.itertext())
     runs = build_growth._document()["runs"]
-    points, fanouts = len(build_growth._groups(runs)), {run["fanout"] for run in runs}
+    points, fanouts = len(records.groups(runs, "nodes", "fanout")), {run["fanout"] for run in runs}
     panels = len(re.findall(r'class="title"', text))
     assert text.count('class="mark ') == panels * (points + len(fanouts))  # and one each in the legend
     assert all(f"p = {fanout}" in words for fanout in fanouts)

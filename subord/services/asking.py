@@ -15,11 +15,11 @@ from urllib.parse import urlencode
 
 from subord.client import exit_codes
 from subord.client.daemon import DAEMON_GRACE_S, Document, ask, change
-from subord.client.errors import CommandError
+from subord.client.errors import CommandError, to_stderr
 from subord.client.folding import folded
 from subord.client.naming import names_for
 from subord.client.options import add_asking, add_json, add_names, socket_path
-from subord.client.text import printable
+from subord.client.text import count, printable
 
 TIMEOUT_S = 5.0
 SECONDS_SHOWN_MS = 10_000
@@ -84,10 +84,14 @@ def _checked(arguments: argparse.Namespace) -> tuple[str, float]:
 
 def _named(arguments: argparse.Namespace, found: Document) -> Document:
     """The document with the names of missing nodes."""
-    names = names_for(arguments, found)
+    name_missing(found, names_for(arguments, found))
+    return found
+
+
+def name_missing(found: Document, names: Mapping[str, str]) -> None:
+    """Write into the document what `coverage_line` reads."""
     for each in found["missing"]:
         each["nodes"] = folded(names.get(one, one) for one in each["addresses"])
-    return found
 
 
 def add_asking_root(parser: argparse.ArgumentParser) -> None:
@@ -128,6 +132,18 @@ def shown_coverage(
         for line in (*map(printable, lines), coverage_line(found, words)):
             print(line)
     return exit_codes.OK if found["complete"] else exit_codes.NOT_REACHED
+
+
+def say_unshown(nodes: int, why: str = "too many different ones, or of another release") -> None:
+    """On standard error, if the results of some nodes are not shown."""
+    if nodes:
+        to_stderr(f"subord: the results of {count(nodes, 'node')} are not shown: {why}")
+
+
+def say_coverage(found: Document, names: Mapping[str, str], words: str) -> None:
+    """On standard error."""
+    name_missing(found, names)
+    to_stderr(coverage_line(found, words))
 
 
 def coverage_line(found: Document, words: str) -> str:

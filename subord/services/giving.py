@@ -28,6 +28,15 @@ class Told(NamedTuple, Generic[Result]):
     addresses: list[str]
 
 
+class Heard(NamedTuple, Generic[Result]):
+    """All results with their nodes, and the document with the coverage. `unread`: nodes whose results are of another
+    release, or were left out."""
+
+    results: list[tuple[Result, list[str]]]
+    document: Document
+    unread: int
+
+
 def give(
     arguments: argparse.Namespace,
     service: str,
@@ -53,6 +62,24 @@ def told(source: Iterator[Document], decode: Callable[[bytes], Result | None]) -
             return
         for each in line["results"]:
             yield Told(decode(base64.b64decode(each["result"])), each["nodes"])
+
+
+def to_the_end(given: Iterator[Told[Result] | Document]) -> tuple[list[Told[Result]], Document]:
+    """Waits for the document."""
+    found: list[Told[Result]] = []
+    for each in given:
+        if not isinstance(each, Told):
+            return found, each
+        found.append(each)
+    raise AssertionError("an order has an end")
+
+
+def heard(given: Iterator[Told[Result] | Document]) -> Heard[Result]:
+    """The same, without results of another release."""
+    found, document = to_the_end(given)
+    results = [(each.result, each.addresses) for each in found if each.result is not None]
+    unread = sum(len(each.addresses) for each in found if each.result is None)
+    return Heard(results, document, unread + document["unshown"])
 
 
 def _read_ahead(source: Iterator[Document]) -> Iterator[Document]:

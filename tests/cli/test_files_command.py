@@ -15,7 +15,8 @@ from subord.core.carriage.blobs.bounds import CHUNK_BYTES_MAX
 from subord.core.carriage.blobs.manifests import decode as decode_chunks
 from subord.core.carriage.blobs.manifests import name_of
 from subord.runtime.blobs.store import BlobError
-from subord.services.files.outcome import Pushed, encode
+from subord.services.files.outcome import Pushed
+from subord.services.files.sets.results import encode
 from subord.services.files.stream import Stream
 from subord.services.files.task import Push, decode
 from subord.services.serving import signed_handlers

@@ -7,7 +7,7 @@ import os
 import re
 import signal
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -42,18 +42,23 @@ def typed(lab: Lab, *words: str, at: int = 5) -> subprocess.CompletedProcess[str
     return lab.run(at, SUBORD, "files", "push", *words)
 
 
-def test_the_document_shows_what_is_printed(lab: Lab, tmp_path: Path) -> None:
-    (tmp_path / "motd").write_text("welcome\n")
+def page_works(lab: Lab, folder: Path, block: str, lines: Sequence[str]) -> None:
+    """A block of the page prints as shown, and these lines of it work, where the files are in this folder."""
 
     def shell(line: str) -> subprocess.CompletedProcess[str]:
-        return lab.run(5, "sh", "-c", f"cd {tmp_path} && {line} 2>&1")
+        return lab.run(5, "sh", "-c", f"cd {folder} && {line} 2>&1")
 
-    prints_as_shown(blocks(PAGE)[0], shell)
-    lines = re.findall(r"^subord files push .*$", PAGE, re.MULTILINE)
-    assert len(lines) == 3
+    prints_as_shown(block, shell)
     for line in lines:
         done = shell(line)
         assert done.returncode == 0, (line, done.stdout)
+
+
+def test_the_document_shows_what_is_printed(lab: Lab, tmp_path: Path) -> None:
+    (tmp_path / "motd").write_text("welcome\n")
+    lines = re.findall(r"^subord files push .*$", PAGE, re.MULTILINE)
+    assert len(lines) == 3
+    page_works(lab, tmp_path, blocks(PAGE)[0], lines)
     for each in lab.positions:
         assert (srv(lab, each) / "example" / "motd").read_text() == "welcome\n"
 

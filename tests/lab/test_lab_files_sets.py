@@ -17,8 +17,8 @@ from netlab.lab import Lab
 
 from subord.services.files.sets.words import OCCUPIED, SENTENCES
 
-from .lab_helpers import SUBORD, blocks, prints_as_shown, settled
-from .test_lab_files import PAGE, srv
+from .lab_helpers import SUBORD, blocks, settled
+from .test_lab_files import PAGE, page_works, srv
 
 pytestmark = pytest.mark.lab(few=True)
 
@@ -80,16 +80,9 @@ def test_the_document_shows_what_is_printed(lab: Lab, tmp_path: Path) -> None:
     (tmp_path / "pages").mkdir()
     (tmp_path / "pages" / "index").write_text("some text\n")
     (tmp_path / "pages" / "more").write_text("b\n")
-
-    def shell(line: str) -> subprocess.CompletedProcess[str]:
-        return lab.run(5, "sh", "-c", f"cd {tmp_path} && {line} 2>&1")
-
-    prints_as_shown(blocks(PAGE)[1], shell)
     lines = re.findall(r"^subord files (?!push).*$", PAGE, re.MULTILINE)
     assert len(lines) == 7
-    for line in lines:
-        done = shell(line)
-        assert done.returncode == 0, (line, done.stdout)
+    page_works(lab, tmp_path, blocks(PAGE)[1], lines)
     for each in lab.positions:
         assert (srv(lab, each) / "web" / "index").read_text() == "new\n", "version 2, after all"
 

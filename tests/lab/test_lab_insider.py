@@ -5,7 +5,6 @@ Each test looks at what honest nodes show: the tree, what they drop or refuse, a
 
 import json
 import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -14,11 +13,10 @@ from loops import over
 
 from subord.core.edges.verification import UNTRIED_MAX
 
-from .lab_helpers import netlab, refused, settled, wait_until
+from .lab_helpers import SUBORD, netlab, refused, settled, wait_until
 
 pytestmark = pytest.mark.lab
 
-SUBORD = str(Path(sys.executable).with_name("subord"))
 NODES = 30
 SETTLED_S_MAX = 30.0
 WHOLE = set(range(1, NODES + 1))

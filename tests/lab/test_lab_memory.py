@@ -230,10 +230,16 @@ def lab() -> Iterator[Lab]:
         yield lab
 
 
-def play(lab: Lab, seed: int) -> None:
+def begun(lab: Lab, seed: int) -> Orders:
+    """All nodes are known: one that dies sooner never was."""
     orders = Orders(lab, seed)
     orders.until_alike()
-    time.sleep(6.0)  # a node that dies sooner was never known
+    time.sleep(6.0)
+    return orders
+
+
+def play(lab: Lab, seed: int) -> None:
+    orders = begun(lab, seed)
     events = orders.play()
     try:
         orders.until_alike()
@@ -245,9 +251,7 @@ def play(lab: Lab, seed: int) -> None:
 
 def test_ten_orders_end_with_the_same_answers_everywhere(lab: Lab) -> None:
     """Each order begins where the one before has ended. Three nodes are asked in all ways that name nodes."""
-    orders = Orders(lab, 23)
-    orders.until_alike()
-    time.sleep(6.0)
+    orders = begun(lab, 23)
     played: list[str] = []
     for _ in range(ORDERS):
         played.append(orders.short())
@@ -267,9 +271,7 @@ def test_all_nodes_answer_alike_in_long_orders(lab: Lab, seed: int) -> None:
 
 def test_all_answers_have_the_same_numbers(lab: Lab) -> None:
     """Node 5 dies, then the root, then the next root. The new root, one that it leads, and a leaf are asked."""
-    orders = Orders(lab, 0)
-    orders.until_alike()
-    time.sleep(6.0)
+    orders = begun(lab, 0)
     with PageReader(lab, NODES) as reader:
         orders.until_numbers_agree(reader, 1, 5, NODES)
         for position in (5, 1, 2):
@@ -283,9 +285,7 @@ def test_all_answers_have_the_same_numbers(lab: Lab) -> None:
 
 def test_the_dead_are_remembered_after_all_daemons_restarted(lab: Lab) -> None:
     """Node 5 dies, then the root; no node that saw the deaths runs on."""
-    orders = Orders(lab, 0)
-    orders.until_alike()
-    time.sleep(6.0)
+    orders = begun(lab, 0)
     for position in (5, 1):
         lab.kill(position)
         orders.up.discard(position)

@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,9 +14,10 @@ from netlab.common.waiting import wait_until
 from netlab.lab import Lab
 from releases import PREVIOUS, wheel_of
 
+from .lab_helpers import SUBORD
+
 pytestmark = pytest.mark.lab
 
-SUBORD = str(Path(sys.executable).with_name("subord"))
 NODES = 31
 SETTLED_S_MAX = 40.0
 

@@ -82,7 +82,7 @@ def test_a_dead_list_does_not_ring_for_nodes_that_leave(tmp_path):
     ):
         lab.start_all()
         lab.wait_stable(60)
-        server = prometheus.Prometheus(programs, reader, tmp_path, 12)
+        server = prometheus.Prometheus(programs, reader, 12)
         server.start(shorten)
         server.wait(lambda: server.value("job:subord_members_down:sum == bool 0") == 1, 60, "to know all members")
         server.wait(lambda: server.value("job:subord_members:count") == 12, 60, "to know all members")

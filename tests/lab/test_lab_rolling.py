@@ -12,7 +12,6 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -25,12 +24,11 @@ from subord.client import daemon
 from subord.client.errors import CommandError
 from subord.core.address.numbering import numbering
 
-from .lab_helpers import run_lab
+from .lab_helpers import SUBORD, run_lab
 
 pytestmark = pytest.mark.lab
 
 WHEEL = wheel_of(PREVIOUS)
-SUBORD = str(Path(sys.executable).with_name("subord"))
 NODES = 20
 OLD = [position for position in range(1, NODES + 1) if position % 4 in (1, 2)]
 SETTLED_S_MAX = 30.0

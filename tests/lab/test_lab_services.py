@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from netlab.errors import LabError
 from netlab.lab import Lab
 from netlab.peers.programs import NodePrograms
 from netlab.services import exec_experiment, exec_parts, files_experiment, plans, pushes, ready, ssh
@@ -207,6 +208,12 @@ def test_a_peer_that_is_not_installed_is_named_with_its_package(monkeypatch: pyt
     assert exec_experiment.Plan(nodes=(NODES,), peers=False).missing() == []
 
 
+def test_too_few_nodes_of_a_later_part_are_refused_before_the_first_run() -> None:
+    plan = files_experiment.Plan(nodes=(5,), fault_nodes=(3,), repeat=1, peers=False)
+    with pytest.raises(LabError, match="takes 4 nodes or more: correct --fault-nodes"):
+        next(plan.runs())
+
+
 def test_parts_but_speed_have_their_own_number_of_nodes() -> None:
     plan = files_experiment.Plan(nodes=(5, 6), fault_nodes=(9,), repeat=1, peers=False)
     assert [(run.about["part"], run.about["nodes"]) for run in plan.runs()] == [
@@ -235,7 +242,7 @@ def test_commands_and_files_of_peers(tmp_path: Path) -> None:
         pytest.skip(f"no peers: {absent['all']}")
     with Lab(nodes=3) as lab, NodePrograms(lab, tmp_path) as programs:
         assert lab.positions[-2] == 2, "the node of the commands"
-        systems = [OverSsh(lab, name, programs, tmp_path) for name in ("clush", "pdsh")]
+        systems = [OverSsh(lab, name, programs) for name in ("clush", "pdsh")]
         servers = systems[0].ssh
         servers.start()
         assert [system.run().ended for system in systems] == [3, 3]

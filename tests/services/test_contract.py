@@ -25,7 +25,7 @@ from subord.services.acting import has_effects
 from subord.services.contract import Service
 from subord.services.exec.outcome import Ended, encode
 from subord.services.files.outcome import Pushed
-from subord.services.files.outcome import encode as encode_pushed
+from subord.services.files.sets.results import encode as encode_pushed
 from subord.services.serving import effects, publishings, readings, service, service_app, signed_handlers
 from tests.api.fake_node_api import World
 

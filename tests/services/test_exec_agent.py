@@ -240,15 +240,21 @@ def test_a_real_disk_that_fills_up_gets_its_room_back(tmp_path: Path) -> None:
     assert trio.run(partial(sh, disk.path, "seq 10000", output_bytes=1_000)).is_kept
 
 
-def test_old_and_too_many_files_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kept, "STREAM_BYTES_MAX", 10)
-    monkeypatch.setattr(kept, "ALL_BYTES_MAX", 50)
-    folder = tmp_path / "output"
+def kept_files(top: Path, count: int) -> Path:
+    """A folder with so many files of 10 bytes, the oldest first."""
+    folder = top / "output"
     folder.mkdir()
-    for number in range(8):
+    for number in range(count):
         file = folder / str(number)
         file.write_bytes(bytes(10))
         os.utime(file, (1_000 + number, 1_000 + number))
+    return folder
+
+
+def test_old_and_too_many_files_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kept, "STREAM_BYTES_MAX", 10)
+    monkeypatch.setattr(kept, "ALL_BYTES_MAX", 50)
+    folder = kept_files(tmp_path, 8)
     assert kept.make_room(str(folder), 1_010)
     assert sorted(each.name for each in folder.iterdir()) == ["4", "5", "6", "7"]
     assert kept.make_room(str(folder), 1_006 + kept.KEEP_S)
@@ -261,12 +267,7 @@ def test_a_file_that_cannot_be_deleted_gives_no_room(
     """The next ones go instead; if none can, output is lost and the bound holds."""
     monkeypatch.setattr(kept, "STREAM_BYTES_MAX", 10)
     monkeypatch.setattr(kept, "ALL_BYTES_MAX", 50)
-    folder, stuck, real = tmp_path / "output", {"0", "1"}, os.unlink
-    folder.mkdir()
-    for number in range(5):
-        file = folder / str(number)
-        file.write_bytes(bytes(10))
-        os.utime(file, (1_000 + number, 1_000 + number))
+    folder, stuck, real = kept_files(tmp_path, 5), {"0", "1"}, os.unlink
 
     def unlink(path: str) -> None:
         if os.path.basename(path) in stuck:

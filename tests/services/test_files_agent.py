@@ -24,6 +24,7 @@ from subord.services.files import content, delivery, outcome
 from subord.services.files.agent import act
 from subord.services.files.manifest import FILE, Entry, Manifest, digest_of, opening
 from subord.services.files.outcome import Pushed
+from subord.services.files.sets import results
 from subord.services.files.task import Push, encode
 from tests.api.fake_node_api import World
 from tests.api.served_node import fake_daemon
@@ -230,7 +231,7 @@ def test_the_end_of_its_time_removes_what_is_staged(tmp_path: Path, monkeypatch:
         with trio.CancelScope() as scope:
             scopes.append(scope)
             return await act(payload, given)
-        return outcome.encode(Pushed("cancelled"))
+        return results.encode(Pushed("cancelled"))
 
     monkeypatch.setattr(content.Content, "chunks", chunks)
     assert pushed(tmp_path, blobs, run=limited).how == "cancelled"

@@ -507,11 +507,11 @@ def is_left(node: Node) -> bool:
     return os.listdir(node.agent / "files") == [TAG.hex()]
 
 
-def unmounted(node: Node) -> Path:
-    """Where the target is now; an empty directory is in its place."""
-    away = node.target.with_name("away")
-    node.target.rename(away)
-    node.target.mkdir()
+def unmounted(folder: Path) -> Path:
+    """Where it is now; an empty directory is in its place."""
+    away = folder.with_name("away")
+    folder.rename(away)
+    folder.mkdir()
     return away
 
 
@@ -526,7 +526,7 @@ def test_a_push_waits_for_a_file_system_that_is_not_mounted(
     node: Node, renamed: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     ran = interrupted(node, records.ACTIVATING, renamed=renamed)
-    away = unmounted(node)
+    away = unmounted(node.target)
     recover(str(node.agent))
     assert (picture(node.target), ran.exists(), is_left(node)) == ({}, False, True)
     assert "may not be mounted; it is left for a later start of the agent" in caplog.text
@@ -539,7 +539,7 @@ def test_a_push_waits_for_a_file_system_that_is_not_mounted(
 @forks
 def test_what_is_staged_waits_for_its_file_system(node: Node) -> None:
     interrupted(node, records.STAGING)
-    away = unmounted(node)
+    away = unmounted(node.target)
     recover(str(node.agent))
     assert is_left(node)
     node.target.rmdir()  # the file system above is not mounted, either
@@ -619,7 +619,7 @@ def test_a_step_that_has_neither_name_is_not_done(node: Node, caplog: pytest.Log
 @forks
 def test_a_push_that_can_never_be_finished_is_given_up(node: Node, caplog: pytest.LogCaptureFixture) -> None:
     interrupted(node, records.ACTIVATING)
-    unmounted(node)
+    unmounted(node.target)
     path = node.agent / "files" / TAG.hex()
     for age_s in (0.0, delivery.LEFT_S_MAX - 60):
         os.utime(path, (0, time.time() - age_s))

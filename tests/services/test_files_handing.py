@@ -27,6 +27,11 @@ def blob(number: int) -> bytes:
     return bytes([number]) * 32
 
 
+def current(document: Document) -> Followed:
+    """It is in place, and holds its blob."""
+    return Followed("current", holds=(blob(document.version),))
+
+
 class Stage:
     """A daemon: `answers` of its agent by text of the document's version; blobs that are held."""
 
@@ -171,7 +176,7 @@ async def test_a_set_that_is_dropped_holds_nothing(
 ) -> None:
     """Its operator was revoked."""
     stage = Stage()
-    stage.answer = lambda document: Followed("current", holds=(blob(document.version),))
+    stage.answer = current
     await started(stage, nursery)
     stage.put(1)
     stage.put(7, name="other")
@@ -188,7 +193,7 @@ async def test_a_blob_that_has_no_room_is_not_held(
 ) -> None:
     stage = Stage()
     stage.lacks = {blob(1)}
-    stage.answer = lambda document: Followed("current", holds=(blob(document.version),))
+    stage.answer = current
     await started(stage, nursery)
     stage.put(1)
     await settled()
@@ -203,7 +208,7 @@ async def test_a_blob_is_held_as_soon_as_it_has_room(
 ) -> None:
     stage = Stage()
     stage.lacks = {blob(1)}
-    stage.answer = lambda document: Followed("current", holds=(blob(document.version),))
+    stage.answer = current
     await started(stage, nursery)
     stage.put(1)
     await trio.sleep(10 * handing.RETRY_S)

@@ -36,7 +36,7 @@ from subord.services.files.sets.record import Sets
 from subord.services.files.sets.words import Differing, Followed, Seen, decode_followed
 from subord.services.files.staging import Owner
 from subord.services.files.task import Wanted
-from tests.services.test_files_delivery import CHUNK, filled, picture
+from tests.services.test_files_delivery import CHUNK, filled, picture, unmounted
 
 ME = pwd.getpwuid(os.geteuid()).pw_name
 OWN = Owner(os.geteuid(), os.getegid())
@@ -633,14 +633,6 @@ def interrupted(node: Node, is_exchanged: bool) -> tuple[Document, Path]:
     return document, ran
 
 
-def unmounted(node: Node) -> Path:
-    """Where the directory above the set is now; an empty one is in its place."""
-    away = node.folder.with_name("away")
-    node.folder.rename(away)
-    node.folder.mkdir()
-    return away
-
-
 def phase(node: Node) -> str:
     record = node.sets.get(NAME)
     assert record is not None
@@ -655,7 +647,7 @@ def test_a_set_waits_for_a_file_system_that_is_not_mounted(
     """Also if the daemon hands the document, or one without the set, over meanwhile."""
     document, ran = interrupted(node, is_exchanged)
     before = picture(node.folder)
-    away = unmounted(node)
+    away = unmounted(node.folder)
     node.restart()
     assert f"{node.folder} is another directory now; its file system may not be mounted" in caplog.text
     assert node.follow(document) == Followed("failed", "failed", (node_blob(node),))
@@ -678,7 +670,7 @@ def node_blob(node: Node) -> bytes:
 @forks
 def test_a_set_whose_file_system_never_comes_is_staged_again(node: Node) -> None:
     document, _ = interrupted(node, is_exchanged=False)
-    unmounted(node)
+    unmounted(node.folder)
     record = node.agent / "files" / "sets" / f"{NAME}.set"
     for age_s, left in ((LEFT_S_MAX - 60, "activating"), (LEFT_S_MAX + 60, "")):
         os.utime(record, (0, time.time() - age_s))
@@ -707,7 +699,7 @@ def test_a_record_of_an_earlier_release_without_a_place_counts(node: Node) -> No
     document, _ = interrupted(node, is_exchanged=False)
     path = node.agent / "files" / "sets" / f"{NAME}.set"
     path.write_bytes(msgspec.msgpack.encode(msgspec.msgpack.decode(path.read_bytes())[:9]))
-    unmounted(node)
+    unmounted(node.folder)
     node.restart()
     assert phase(node) == ""
     assert node.follow(document).state == "current"

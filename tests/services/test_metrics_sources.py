@@ -232,13 +232,20 @@ def earlier(collector: Collector, apart_s: float = 10.0) -> None:
     collector._before = {source: each._replace(at=each.at - apart_s) for source, each in collector._before.items()}
 
 
-async def test_a_source_that_fails_costs_its_own_samples_only(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(programs, "RUN_S_MAX", 0.5)
+@pytest.fixture
+def folders(tmp_path: Path) -> tuple[Path, Path]:
+    """Of text files, and of programs."""
     texts, sensors = tmp_path / "texts", tmp_path / "sensors"
     texts.mkdir()
     sensors.mkdir()
+    return texts, sensors
+
+
+async def test_a_source_that_fails_costs_its_own_samples_only(
+    folders: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(programs, "RUN_S_MAX", 0.5)
+    texts, sensors = folders
     (texts / "good.prom").write_text(PAGE)
     (texts / "half.prom").write_text("fans2 1")
     (texts / "ignored.txt").write_text("fans2 1\n")
@@ -303,13 +310,11 @@ async def test_a_directory_that_hangs_is_given_up(
 
 
 async def test_a_rate_is_taken_over_the_time_between_two_readings(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    folders: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A slow program makes a round long, and not the rates of others low."""
     monkeypatch.setattr(programs, "RUN_S_MAX", 1.0)
-    texts, sensors = tmp_path / "texts", tmp_path / "sensors"
-    texts.mkdir()
-    sensors.mkdir()
+    texts, sensors = folders
     (texts / "good.prom").write_text("jobs_total 0\n")
     collector = Collector(Sources(texts=str(texts), sensors=str(sensors)), ["jobs_per_second"])
     await collector.collect()

@@ -30,7 +30,7 @@ from netlab.common.tables import aligned
 from netlab.errors import LabError
 from netlab.eventlog.events import Cluster
 from netlab.experiments.evaluate import Evaluation, Run, is_measured
-from netlab.experiments.verdicts import verdict
+from netlab.experiments.verdicts import of_measured, verdict
 from netlab.lab import Lab
 from netlab.peers.programs import high_priority
 from netlab.processes.options import SINK_FILE
@@ -108,7 +108,7 @@ def measure_one(plan: Plan, nodes: int, number: int) -> Record:
         resources.enter_context(high_priority())
         ready.raise_tree(lab)
         found = campaign(plan, lab, server, random.Random(f"{plan.seed}/{number}"))
-        return {**found, "faults": faults_of({"fault": None, "records": plan.records, **found})}
+        return {**found, "faults": faults_of({"records": plan.records, **found})}
 
 
 def places_of(lab: Lab) -> dict[int, str]:
@@ -268,11 +268,10 @@ def filesystem(path: Path) -> str:
 # -- what came of it -------------------------------------------------------------------------------------------------
 
 
+@of_measured
 def faults_of(record: Record) -> list[str]:
     """What must not be, in words. Records that were given again after a lost answer may be in the sinks twice: the
     ledger says so to writers. The report counts their jobs once."""
-    if not is_measured(record):
-        return [str(record["fault"])]
     counted, asked = record["counted"], record["status"]
     lacking = {kind: (record["kills"][kind], wanted) for kind, wanted in record["wanted"].items()}
     bad = {

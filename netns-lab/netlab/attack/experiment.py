@@ -26,6 +26,7 @@ from netlab.eventlog.events import Cluster
 from netlab.experiments.evaluate import Evaluation, Run, is_measured
 from netlab.experiments.figures import cpu_used
 from netlab.experiments.healing import FIRST_EDGES_S
+from netlab.experiments.verdicts import of_measured
 from netlab.lab import Lab
 from netlab.processes.enter import WIRE, NodeCommand
 from subord.sealing.keys import parse
@@ -261,10 +262,9 @@ def _cpu_percent(lab: Lab, seconds: float) -> list[float]:
     return [100 * spent_s / passed_s for spent_s in used.values()]
 
 
+@of_measured
 def faults_of(record: Record) -> list[str]:
     """What must not be, in words; nothing when the cluster withstood."""
-    if record.get("fault") is not None:
-        return [str(record["fault"])]
     never = record["peace_orphans_never"] + record["siege_orphans_never"]
     wanted = {**record["wanted"], "pretend": 1 / SENT_LEAST}
     too_few = [kind for kind, least in wanted.items() if record["sent"][kind] < SENT_LEAST * least]

@@ -24,7 +24,7 @@ from netlab.eventlog import changes as log_changes
 from netlab.eventlog.events import Cluster
 from netlab.eventlog.tree import level
 from netlab.experiments.evaluate import Evaluation, Run
-from netlab.experiments.verdicts import faults_of_turns, table_of_turns
+from netlab.experiments.verdicts import faults_of_turns, of_measured, table_of_turns
 from netlab.lab import Lab
 from subord.core.carriage.verdicts import SENTENCES
 
@@ -373,11 +373,10 @@ def seen(siege: Siege, address: str) -> tuple[Counter[str], dict[str, float]]:
 # -- what came of it ----------------------------------------------------------------------------------------------
 
 
+@of_measured
 def faults_of(record: Record) -> list[str]:
     """What must not be, in words; nothing when the cluster withstood."""
     found = faults_of_turns(record, "lie", faults_of_turn)
-    if record.get("fault") is not None:
-        return found
     whole = {
         f"other roots: {', '.join(record['other_roots'])}": record["other_roots"],
         f"daemons that ended: {', '.join(record['others_ended'])}": record["others_ended"],

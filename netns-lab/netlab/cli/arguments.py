@@ -152,32 +152,26 @@ def _add_evaluations(tests: Commands[Parser]) -> None:
     test.add_argument("--sites", type=Path, default=SITES, metavar="FILE.toml", help=four)
     _add_seconds(test, "--seconds", 600.0, "how long the jitter lasts")
     _add_seconds(test, "--rest", 60.0, "measured at rest", _from_zero, dest="rest_s")
-    test = _test(tests, "siege", "an intruder without the key, which has the lowest address", "100", "--events")
-    test.add_argument("--fanout", type=_positive, default=8, metavar="P")
+    lowest = "an intruder without the key, which has the lowest address"
+    test = _test(tests, "siege", lowest, "100", "--events", fanout=8)
     test.add_argument("--per-s", type=_above_zero, default=2000.0, metavar="RATE", help="datagrams a second, in all")
     _add_seconds(test, "--seconds", 20.0, "how long the attack lasts")
     lies = "a member that lies: no other node moves, and `subord errors` names it"
-    test = _test(tests, "insider", lies, "100", "--events")
-    test.add_argument("--fanout", type=_positive, default=2, metavar="P")
+    test = _test(tests, "insider", lies, "100", "--events", fanout=2, repeat=1)
     _add_several(test, "--place", PLACES, "PLACE,...")
     _add_several(test, "--lies", NAMES_OF_LIES, "LIE,...")
     _add_seconds(test, "--seconds", 300.0, "how long the siege lasts, all lies together")
-    test.set_defaults(repeat=1)
     wrong = "orders with effects while some agents cannot act, or the order is wrong"
-    test = _test(tests, "agents", wrong, "300", "--events")
-    test.add_argument("--fanout", type=_positive, default=2, metavar="P")
+    test = _test(tests, "agents", wrong, "300", "--events", fanout=2, repeat=3)
     test.add_argument("--at-once", type=_positive, default=75, metavar="N", help="agents that get an order together")
     _add_several(test, "--faults", NAMES_OF_FAULTS, "FAULT,...")
-    test.set_defaults(repeat=3)
     once = "each live node runs a command of `subord exec` once, whatever happens to an interior node"
-    test = _test(tests, "exec-rounds", once, "45", "--events")
-    test.add_argument("--fanout", type=_positive, default=3, metavar="P")
+    test = _test(tests, "exec-rounds", once, "45", "--events", fanout=3, repeat=1)
     test.add_argument("--rounds", type=_positive, default=50, metavar="N")
     test.add_argument("--seed", type=int, default=1, help="of what the rounds draw")
-    test.set_defaults(repeat=1)
     _add_services(tests)
-    test = _test(tests, "prometheus", "the real one finds all nodes, and raises an alert when one dies", "100")
-    test.add_argument("--fanout", type=_positive, default=8, metavar="P")
+    real = "the real one finds all nodes, and raises an alert when one dies"
+    test = _test(tests, "prometheus", real, "100", fanout=8)
     times = _number(lambda n: 1 <= n <= 100, "is not from 1 to 100")
     test.add_argument("--shorten", type=times, default=1.0, metavar="TIMES", help="divide all its durations by it")
     _add_seconds(test, "--rest", 60.0, "measured at rest", _from_zero, dest="rest_s")
@@ -196,8 +190,7 @@ def _add_services(tests: Commands[Parser]) -> None:
     test = _add_service(tests, "files", pushes, files_experiment.PARTS)
     test.add_argument("--file-bytes", type=_positive, default=files_experiment.FILE_BYTES, metavar="N")
     once = "is each record of a job in a sink once, although nodes, roots and sinks are killed, and how late?"
-    test = _test(tests, "accounting", once, "100", "--events")
-    test.add_argument("--fanout", type=_positive, default=8, metavar="P")
+    test = _test(tests, "accounting", once, "100", "--events", fanout=8, repeat=1)
     test.add_argument("--records", type=_positive, default=accounting.RECORDS, metavar="N", help="of all nodes")
     paced = "records a second, of all nodes"
     test.add_argument("--per-s", type=_above_zero, default=accounting.PER_S, metavar="RATE", help=paced)
@@ -206,35 +199,35 @@ def _add_services(tests: Commands[Parser]) -> None:
     roots = "deaths of the root"
     test.add_argument("--root-kills", type=_positive, default=accounting.ROOT_KILLS, metavar="N", help=roots)
     test.add_argument("--seed", type=int, default=1, help="draws which nodes die, and when")
-    test.set_defaults(repeat=1)
     beside = "metrics of the cluster: cost, age, values and deaths, with and without them, and beside Ganglia"
-    test = _test(tests, "metrics", beside, "100,200,300,500", "--events")
-    test.add_argument("--fanout", type=_positive, default=8, metavar="P")
+    test = _test(tests, "metrics", beside, "100,200,300,500", "--events", fanout=8, repeat=3)
     test.add_argument("--times", type=_positive, default=3, help="changes of all values, and deaths, in each run")
     _add_several(test, "--systems", metrics_experiment.SYSTEMS, "NAME,...")
     _add_seconds(test, "--rest", 60.0, "measured at rest", dest="rest_s")
     _add_seconds(test, "--ages", 60.0, "how long ages are looked at", dest="ages_s")
-    test.set_defaults(repeat=3)
 
 
 def _add_service(tests: Commands[Parser], name: str, text: str, parts: tuple[str, ...]) -> Parser:
-    test = _test(tests, name, text, "100,200,500", "--events")
+    test = _test(tests, name, text, "100,200,500", "--events", fanout=8, repeat=3)
     others = "nodes of all parts but `speed` (default: 300)"
     test.add_argument("--fault-nodes", type=_numbers, default=(300,), metavar="N,N...", help=others)
-    test.add_argument("--fanout", type=_positive, default=8, metavar="P")
     test.add_argument("--times", type=_positive, default=5, help="commands, or nodes that are killed, in each run")
     _add_several(test, "--only", parts, "PART,...")
     peers = argparse.BooleanOptionalAction
     test.add_argument("--peers", action=peers, default=True, help="also measure peers that are installed")
-    test.set_defaults(repeat=3)
     return test
 
 
-def _test(tests: Commands[Parser], name: str, text: str, nodes: str, *shared: str) -> Parser:
+def _test(
+    tests: Commands[Parser], name: str, text: str, nodes: str, *shared: str, fanout: int = 0, repeat: int = 5
+) -> Parser:
+    """`fanout` 0: it has no such option, or one of its own."""
     found = _command(tests, name, text, "--rootless", *shared)
     found.add_argument("--nodes", type=_numbers, default=_numbers(nodes), metavar="N,N...", help=f"default: {nodes}")
-    found.add_argument("--repeat", type=_positive, default=5, help="runs of each combination")
+    found.add_argument("--repeat", type=_positive, default=repeat, help="runs of each combination")
     found.add_argument("--json", type=Path, metavar="FILE.json", help="write the figures there, and FILE.csv")
+    if fanout:
+        found.add_argument("--fanout", type=_positive, default=fanout, metavar="P")
     return found
 
 

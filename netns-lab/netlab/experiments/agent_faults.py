@@ -24,7 +24,7 @@ from netlab.errors import LabError
 from netlab.eventlog import changes as log_changes
 from netlab.experiments.evaluate import Evaluation, Run
 from netlab.experiments.signing import BUDGET_S, HOUR_MS, SERVICES, Body, Operator, text, times
-from netlab.experiments.verdicts import faults_of_turns, table_of_turns
+from netlab.experiments.verdicts import faults_of_turns, of_measured, table_of_turns
 from netlab.lab import QUIET_S, Lab
 from subord.client.errors import CommandError
 from subord.sim.scenario.selection import folded, listed
@@ -313,6 +313,7 @@ def given(turn: Turn, body: Body, at: int) -> Record:
 # -- what came of it ------------------------------------------------------------------------------------------------
 
 
+@of_measured
 def faults_of(record: Record) -> list[str]:
     """What must not be, in words."""
     return faults_of_turns(record, "harm", faults_of_turn)

@@ -82,9 +82,9 @@ class Evaluation(ABC):
                 if self.events is not None:
                     shutil.copy(lab.directory.events, self.events / f"{log}.jsonl")
 
-    def check_nodes(self, least: int, what: str) -> None:
+    def check_nodes(self, least: int, what: str, option: str = "--nodes") -> None:
         if min(self.nodes) < least:
-            raise LabError(f"{what} takes {least} nodes or more: correct --nodes. Nothing was done.")
+            raise LabError(f"{what} takes {least} nodes or more: correct {option}. Nothing was done.")
 
 
 def run_all(runs: Iterable[Run], path: Path | None, say: Callable[[str], None]) -> list[Record]:

@@ -28,6 +28,7 @@ from netlab.common.tables import aligned
 from netlab.common.waiting import wait_until
 from netlab.errors import LabError
 from netlab.experiments.evaluate import Evaluation, Run, is_measured
+from netlab.experiments.verdicts import of_measured, verdict
 from netlab.lab import Lab, command_in
 
 SUBORD = str(Path(sys.executable).with_name("subord"))
@@ -197,10 +198,9 @@ def end_of(lab: Lab, number: signal.Signals) -> Record:
 # -- what came of it ----------------------------------------------------------------------------------------------
 
 
+@of_measured
 def faults_of(record: Record) -> list[str]:
     """What must not be, in words."""
-    if record.get("fault") is not None:
-        return [str(record["fault"])]
     found = [
         f"round {turn['round']} ({turn['fault']}): {words}" for turn in record["turns"] for words in turn["wrong"]
     ]
@@ -216,7 +216,6 @@ def table(records: list[Record]) -> str:
     """For people: what each kind of fault did, and what went wrong."""
     lines = []
     for record in records:
-        words = faults_of(record)
         if is_measured(record):
             lines.append(f"{record['nodes']} nodes, fan-out {record['fanout']}, {len(record['turns'])} rounds")
             head = ["fault", "rounds", "all others told", "the node told, too", "at most, s"]
@@ -225,7 +224,7 @@ def table(records: list[Record]) -> str:
                 f"{each['signal']}: {each['ran']} processes ended in {each['ended_s']} s" for each in record["ends"]
             )
             lines += ends
-        lines.append("held" if not words else f"did not hold: {'; '.join(words)}")
+        lines.append(verdict(faults_of(record)))
     return "\n".join(lines)
 
 

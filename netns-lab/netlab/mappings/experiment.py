@@ -13,6 +13,7 @@ from typing import NamedTuple
 from netlab.common.results import Record, flat
 from netlab.common.tables import Column, groups, spread
 from netlab.experiments.evaluate import Evaluation, Run, is_measured
+from netlab.experiments.verdicts import of_measured
 from netlab.lab import Lab
 from netlab.mappings import jitter, multisite, rank_change
 from netlab.topology.layout import SPREAD
@@ -136,10 +137,9 @@ def measure_one(plan: Plan, nodes: int, number: int, *, part: str, fanout: int, 
         return KNOWN[part].measure(lab, number, plan)
 
 
+@of_measured
 def faults_of(record: Record) -> list[str]:
     """What must not be, in words; nothing when all is as it should be."""
-    if record["fault"] is not None:
-        return [str(record["fault"])]
     return [words for words, holds in KNOWN[record["part"]].faults_of(record).items() if holds]
 
 

@@ -7,11 +7,9 @@ costs at rest, and how long the death of a node, and of the leader, stays unknow
 from __future__ import annotations
 
 import shutil
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from statistics import fmean
 
 from netlab.common.results import Record
@@ -22,7 +20,7 @@ from netlab.experiments.evaluate import Evaluation, Run, is_measured
 from netlab.lab import Lab
 from netlab.peers import etcd, serf
 from netlab.peers.etcd import Etcd
-from netlab.peers.programs import NodePrograms, high_priority, version_of
+from netlab.peers.programs import NodePrograms, programs_on, version_of
 from netlab.peers.serf import Serf
 from netlab.peers.subord import Subord
 
@@ -72,12 +70,7 @@ class Plan(Evaluation):
 
 
 def measure_one(plan: Plan, nodes: int, _number: int, system: str) -> Record:
-    with (
-        plan.raised(nodes, FANOUT, execute=True) as lab,
-        tempfile.TemporaryDirectory(prefix="peers-") as directory,
-        high_priority(),
-        NodePrograms(lab, Path(directory)) as programs,
-    ):
+    with plan.raised(nodes, FANOUT, execute=True) as lab, programs_on(lab) as programs:
         lab.progress(f"starting {system}")
         chosen = _system(system, lab, programs)
         chosen.start()

@@ -106,9 +106,9 @@ def gmetad_config(sources: Sequence[str], directory: Path) -> str:
 class Ganglia:
     """The processes of both programs, and what gmetad on the last node says."""
 
-    def __init__(self, lab: Lab, programs: NodePrograms, reader: PageReader, directory: Path, way: str) -> None:
+    def __init__(self, lab: Lab, programs: NodePrograms, reader: PageReader, way: str) -> None:
         """`reader`: of pages on the last node."""
-        self._lab, self._programs, self._reader, self._directory = lab, programs, reader, directory
+        self._lab, self._programs, self._reader, self._directory = lab, programs, reader, programs.directory
         self._collector = lab.positions[0] if way == UNICAST else None
         self._where = lab.positions[-1]
 

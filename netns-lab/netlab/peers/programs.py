@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
@@ -25,7 +26,7 @@ class NodePrograms:
     """Processes by position. Their output is in `directory`, one file each; usable as a context manager."""
 
     def __init__(self, lab: Lab, directory: Path) -> None:
-        self._directory = directory
+        self.directory = directory
         self._info = lab.client.ask("info")
         self._running: defaultdict[int, list[subprocess.Popen[bytes]]] = defaultdict(list)
         self._started: list[float] = []
@@ -45,8 +46,8 @@ class NodePrograms:
         """Run a command on the node; it ends with this process. `folders`: as in enter.py. Raises OSError."""
         self._started.append(time.monotonic())
         node = enter.find_node(self._info, str(position))
-        path = self._directory / f"{name}-{position}.log"
-        options = {"stdin": subprocess.DEVNULL, "cwd": self._directory}
+        path = self.directory / f"{name}-{position}.log"
+        options = {"stdin": subprocess.DEVNULL, "cwd": self.directory}
         with path.open("ab") as log:
             process = enter.begin_in(self._info, node, command, folders=folders, stdout=log, stderr=log, **options)
         self._running[position].append(process)
@@ -115,3 +116,14 @@ def high_priority() -> Iterator[None]:
     finally:
         with suppress(PermissionError):
             os.setpriority(os.PRIO_PROCESS, 0, old)
+
+
+@contextmanager
+def programs_on(lab: Lab) -> Iterator[NodePrograms]:
+    """With a directory of their own, measured at a high priority."""
+    with (
+        tempfile.TemporaryDirectory(prefix="programs-") as directory,
+        high_priority(),
+        NodePrograms(lab, Path(directory)) as programs,
+    ):
+        yield programs

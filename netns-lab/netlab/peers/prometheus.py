@@ -80,9 +80,9 @@ def shortened(text: str, times: float) -> str:
 class Prometheus:
     """The program on one node, and what its HTTP API answers."""
 
-    def __init__(self, programs: NodePrograms, reader: PageReader, directory: Path, position: int) -> None:
+    def __init__(self, programs: NodePrograms, reader: PageReader, position: int) -> None:
         self._programs, self._reader = programs, reader
-        self._directory, self._position = directory, position
+        self._directory, self._position = programs.directory, position
 
     def start(self, shorten: float) -> float:
         """With the shipped files; seconds until it was ready. Raises LabError when it does not get ready."""
@@ -139,7 +139,7 @@ def measure_one(plan: Plan, nodes: int, _number: int) -> Record:
     ):
         lab.start_all()
         lab.wait_stable(STABLE_S_MAX)
-        prometheus = Prometheus(programs, reader, Path(directory), lab.positions[-1])
+        prometheus = Prometheus(programs, reader, lab.positions[-1])
         found: Record = {"settings": version_of(PROGRAM, "--version")}
         lab.progress("measuring pages")
         found |= _pages(lab, reader, plan.scrapes) | {"idle_cpu_ms_per_s": _cpu_ms_per_s(lab, plan.rest_s)}

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from functools import partial
 
 from netlab.common.results import Record
 from netlab.common.tables import Column
@@ -27,7 +27,7 @@ NODES_MAX = {"serf": 200}  # 300 agents do not converge on two cores
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plan(plans.ServicePlan):
+class Plan(plans.PartsPlan):
     """`output_bytes`: of all nodes together; `rest_s`: how long each rest is measured."""
 
     only: tuple[str, ...] = PARTS
@@ -36,7 +36,7 @@ class Plan(plans.ServicePlan):
 
     @property
     def programs(self) -> Mapping[str, Sequence[str]]:
-        return PEERS
+        return PEERS if self.peers else {}
 
     def runs(self) -> Iterator[Run]:
         alone = self.systems[:1]
@@ -48,11 +48,12 @@ class Plan(plans.ServicePlan):
 def measure_one(plan: Plan, nodes: int, number: int, part: str, system: str) -> Record:
     if nodes > NODES_MAX.get(system, nodes):
         raise LabError(f"{system} is measured with {NODES_MAX[system]} nodes at most (docs/evaluation/peers.md).")
-    with plan.turn(nodes, part, system, number) as (lab, programs, directory):
+    log = f"{part}-{system}-{nodes}-{number}"
+    with plan.turn(nodes, log, agents=system == plans.SUBORD) as (lab, programs):
         if part == "speed":
-            return speed(plan, lab, system, programs, directory)
+            return speed(plan, lab, system, programs)
         if system != plans.SUBORD:
-            return interrupted_over_ssh(lab, system, programs, directory)
+            return interrupted_over_ssh(lab, system, programs)
         ready.raise_tree(lab)
         console = Console(lab, lab.positions[-2])
         if part == "rest":
@@ -71,9 +72,9 @@ def of_subord(plan: Plan, lab: Lab, console: Console, part: str) -> Record:
     return exec_parts.interrupted(lab, console, lambda words: (*EXEC, "--", *words))
 
 
-def speed(plan: Plan, lab: Lab, name: str, programs: NodePrograms, directory: Path) -> Record:
+def speed(plan: Plan, lab: Lab, name: str, programs: NodePrograms) -> Record:
     """So many commands, one after the other."""
-    system = system_of(name, lab, programs, directory)
+    system = system_of(name, lab, programs)
     lab.progress(f"starting {name}")
     system.start()
     lab.progress("giving commands")
@@ -86,9 +87,9 @@ def speed(plan: Plan, lab: Lab, name: str, programs: NodePrograms, directory: Pa
     }
 
 
-def interrupted_over_ssh(lab: Lab, name: str, programs: NodePrograms, directory: Path) -> Record:
+def interrupted_over_ssh(lab: Lab, name: str, programs: NodePrograms) -> Record:
     """With as many connections at once as there are nodes, or some nodes would not begin."""
-    system = OverSsh(lab, name, programs, directory)
+    system = OverSsh(lab, name, programs)
     system.start()
 
     def command_of(words: Sequence[str]) -> Sequence[str]:
@@ -102,50 +103,46 @@ def faults_of_speed(record: Record) -> list[str]:
     return [f"ended on {ended} of {nodes} nodes"] if ended != nodes else []
 
 
-FAULTS = {
-    "speed": faults_of_speed,
-    "killed": exec_parts.faults_of_killed,
-    "interrupted": exec_parts.faults_of_interrupted,
-    "output": exec_parts.faults_of_output,
-    "rest": exec_parts.faults_of_rest,
+KNOWN = {
+    "speed": plans.Part(
+        faults_of_speed,
+        (
+            Column("took_s", "true, s", 2),
+            Column("first_s", "first, s", 2),
+            Column("ended_least", "ended on", 0),
+        ),
+    ),
+    "killed": plans.Part(exec_parts.faults_of_killed, kills.COLUMNS),
+    "interrupted": plans.Part(
+        exec_parts.faults_of_interrupted,
+        (
+            Column("ran", "ran on", 0),
+            Column("left", "left after 3 s", 0),
+            Column("ended_s", "the last ended, s", 2),
+        ),
+    ),
+    "output": plans.Part(
+        exec_parts.faults_of_output,
+        (
+            Column("daemon_mib", "daemon, MiB more", 1),
+            Column("agent_mib", "agent, MiB more", 1),
+            Column("client_mib", "client, MiB more", 1),
+            Column("told", "said what was cut", 0),
+            Column("took_s", "s", 1),
+        ),
+    ),
+    "rest": plans.Part(
+        exec_parts.faults_of_rest,
+        (
+            Column("before_packets_per_s", "packets/s before", 2),
+            Column("after_packets_per_s", "after", 2),
+            Column("before_bytes_per_s", "B/s before", 0),
+            Column("after_bytes_per_s", "after", 0),
+            Column("before_cpu_percent", "CPU before, %", 3),
+            Column("after_cpu_percent", "after", 3),
+        ),
+    ),
 }
-COLUMNS = {
-    "speed": (
-        Column("took_s", "true, s", 2),
-        Column("first_s", "first, s", 2),
-        Column("ended_least", "ended on", 0),
-    ),
-    "killed": kills.COLUMNS,
-    "interrupted": (
-        Column("ran", "ran on", 0),
-        Column("left", "left after 3 s", 0),
-        Column("ended_s", "the last ended, s", 2),
-    ),
-    "output": (
-        Column("daemon_mib", "daemon, MiB more", 1),
-        Column("agent_mib", "agent, MiB more", 1),
-        Column("client_mib", "client, MiB more", 1),
-        Column("told", "said what was cut", 0),
-        Column("took_s", "s", 1),
-    ),
-    "rest": (
-        Column("before_packets_per_s", "packets/s before", 2),
-        Column("after_packets_per_s", "after", 2),
-        Column("before_bytes_per_s", "B/s before", 0),
-        Column("after_bytes_per_s", "after", 0),
-        Column("before_cpu_percent", "CPU before, %", 3),
-        Column("after_cpu_percent", "after", 3),
-    ),
-}
-
-
-def faults_of(record: Record) -> list[str]:
-    return plans.faults_of(record, FAULTS)
-
-
-def is_whole(record: Record) -> bool:
-    return not faults_of(record)
-
-
-def table(records: list[Record]) -> str:
-    return plans.table(records, COLUMNS, faults_of)
+faults_of = partial(plans.faults_of, parts=KNOWN)
+is_whole = partial(plans.is_whole, parts=KNOWN)
+table = partial(plans.table, parts=KNOWN)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from pathlib import Path
 from typing import NamedTuple
 
 from netlab.common.waiting import wait_until
@@ -63,8 +62,8 @@ class Subord:
 class OverSsh:
     """clush or pdsh."""
 
-    def __init__(self, lab: Lab, name: str, programs: NodePrograms, directory: Path) -> None:
-        self.ssh = ssh.Ssh(lab, programs, directory)
+    def __init__(self, lab: Lab, name: str, programs: NodePrograms) -> None:
+        self.ssh = ssh.Ssh(lab, programs)
         self._name = name
         self.settings = f"{ssh.version(name)}: {ssh.SETTINGS}"
 
@@ -113,7 +112,7 @@ class SerfQuery:
 System = Subord | OverSsh | SerfQuery
 
 
-def system_of(name: str, lab: Lab, programs: NodePrograms, directory: Path) -> System:
+def system_of(name: str, lab: Lab, programs: NodePrograms) -> System:
     if name == "subord":
         return Subord(lab)
-    return SerfQuery(lab, programs) if name == "serf" else OverSsh(lab, name, programs, directory)
+    return SerfQuery(lab, programs) if name == "serf" else OverSsh(lab, name, programs)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from functools import partial
 
 from netlab.common.results import Record
 from netlab.common.tables import Column
@@ -25,7 +25,7 @@ FILE_BYTES = 10**6
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plan(plans.ServicePlan):
+class Plan(plans.PartsPlan):
     """`file_bytes`: of the file that is pushed."""
 
     only: tuple[str, ...] = PARTS
@@ -33,7 +33,7 @@ class Plan(plans.ServicePlan):
 
     @property
     def programs(self) -> Mapping[str, Sequence[str]]:
-        return PEERS
+        return PEERS if self.peers else {}
 
     def runs(self) -> Iterator[Run]:
         of_parts = {"speed": self.systems, "killed": self.systems[:1]}
@@ -41,13 +41,13 @@ class Plan(plans.ServicePlan):
 
 
 def measure_one(plan: Plan, nodes: int, number: int, part: str, system: str) -> Record:
-    with plan.turn(nodes, part, system, number) as (lab, programs, directory):
+    log = f"{part}-{system}-{nodes}-{number}"
+    with plan.turn(nodes, log, agents=system == plans.SUBORD) as (lab, programs):
         lab.progress(f"starting {system}")
-        way = by_subord(lab) if system == plans.SUBORD else by_peer(lab, system, programs, directory)
+        way = by_subord(lab) if system == plans.SUBORD else by_peer(lab, system, programs)
         lab.progress(part)
-        if part == "killed":
-            return pushes.killed(lab, way, directory, plan.times, plan.file_bytes)
-        return pushes.speed(lab, way, directory, plan.times, plan.file_bytes)
+        measure = pushes.killed if part == "killed" else pushes.speed
+        return measure(lab, way, programs.directory, plan.times, plan.file_bytes)
 
 
 def by_subord(lab: Lab) -> pushes.Way:
@@ -59,32 +59,25 @@ def by_subord(lab: Lab) -> pushes.Way:
     return pushes.Way(settings, console, pushes.push, lambda position: lab.directory.node(position) / "srv")
 
 
-def by_peer(lab: Lab, name: str, programs: NodePrograms, directory: Path) -> pushes.Way:
+def by_peer(lab: Lab, name: str, programs: NodePrograms) -> pushes.Way:
     """Its servers run. Raises LabError."""
-    servers = ssh.Ssh(lab, programs, directory)
+    servers = ssh.Ssh(lab, programs)
     servers.start()
     settings = f"{ssh.version(name)}: {ssh.SETTINGS}"
     return pushes.Way(settings, servers.console, lambda file: servers.copy(name, file), servers.srv)
 
 
-FAULTS = {"speed": pushes.faults_of_speed, "killed": pushes.faults_of_killed}
-COLUMNS = {
-    "speed": (
-        Column("took_s", "push, s", 2),
-        Column("whole_least", "have the file", 0),
-        Column("sent_most_times", "sent by one node, times the file", 2),
+KNOWN = {
+    "speed": plans.Part(
+        pushes.faults_of_speed,
+        (
+            Column("took_s", "push, s", 2),
+            Column("whole_least", "have the file", 0),
+            Column("sent_most_times", "sent by one node, times the file", 2),
+        ),
     ),
-    "killed": kills.COLUMNS,
+    "killed": plans.Part(pushes.faults_of_killed, kills.COLUMNS),
 }
-
-
-def faults_of(record: Record) -> list[str]:
-    return plans.faults_of(record, FAULTS)
-
-
-def is_whole(record: Record) -> bool:
-    return not faults_of(record)
-
-
-def table(records: list[Record]) -> str:
-    return plans.table(records, COLUMNS, faults_of)
+faults_of = partial(plans.faults_of, parts=KNOWN)
+is_whole = partial(plans.is_whole, parts=KNOWN)
+table = partial(plans.table, parts=KNOWN)

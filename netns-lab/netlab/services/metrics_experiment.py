@@ -6,20 +6,18 @@ Each record is of one system in a lab of its own; the systems take turns.
 
 from __future__ import annotations
 
-import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from netlab.common.results import Record
-from netlab.common.tables import Column, comparison
+from netlab.common.tables import Column
 from netlab.common.waiting import wait_until
-from netlab.experiments.evaluate import Evaluation, Run, is_measured
+from netlab.experiments.evaluate import Run
+from netlab.experiments.verdicts import of_measured
 from netlab.lab import Lab
 from netlab.peers import ganglia
-from netlab.peers.programs import NodePrograms, high_priority
-from netlab.services import metrics_parts, metrics_peers, plans, ready, ssh
+from netlab.services import metrics_parts, metrics_peers, plans, ready
 from subord import __version__
 
 SUBORD, WITHOUT = plans.SUBORD, "subord-without"
@@ -30,55 +28,35 @@ SETTLE_S = 25.0  # two rounds, so that rates are told, too
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plan(Evaluation):
+class Plan(plans.PeersPlan):
     """`systems` take turns; `times`: changes, and deaths, in each lab; `ages_s`: how long ages are looked at."""
 
     systems: tuple[str, ...] = SYSTEMS
-    fanout: int = 8
-    repeat: int = 3
     times: int = 3
     rest_s: float = 60.0
     ages_s: float = 60.0
-    timing: str = "lan"
 
     @property
-    def absent(self) -> dict[str, str]:
-        """Peers that are left out, and why."""
-        return ssh.missing_packages({name: programs for name, programs in PEERS.items() if name in self.systems})
-
-    def missing(self) -> list[str]:
-        return [f"{name} is left out: {why}." for name, why in self.absent.items()]
+    def programs(self) -> Mapping[str, Sequence[str]]:
+        return {name: programs for name, programs in PEERS.items() if name in self.systems}
 
     def runs(self) -> Iterator[Run]:
-        self.check_nodes(plans.NODES_MIN, "An evaluation of services")
-        about = {"fanout": self.fanout, "layout": "dense", "timing": self.timing, "absent": self.absent}
+        self.check()
         for nodes in self.nodes:
             systems = [name for name in self.systems if name not in self.absent and fits(name, nodes)]
-            yield from replace(self, nodes=(nodes,)).by_turns(judged, about, system=systems)
+            yield from replace(self, nodes=(nodes,)).judged(measure_one, faults_of, system=systems)
 
 
 def fits(system: str, nodes: int) -> bool:
     return system not in PEERS or nodes <= PEER_NODES_MAX
 
 
-def judged(plan: Plan, nodes: int, number: int, system: str) -> Record:
-    found = measure_one(plan, nodes, number, system)
-    return {**found, "faults": faults_of({"nodes": nodes, "system": system, "fault": None, **found})}
-
-
 def measure_one(plan: Plan, nodes: int, number: int, system: str) -> Record:
-    options = {"timing": plan.timing, "publish": system != WITHOUT, "texts": system == SUBORD}
-    with (
-        plan.raised(nodes, plan.fanout, log=f"metrics-{system}-{nodes}-{number}", **options) as lab,
-        tempfile.TemporaryDirectory(prefix="metrics-") as directory,
-        high_priority(),
-        NodePrograms(lab, Path(directory)) as programs,
-    ):
+    log = f"metrics-{system}-{nodes}-{number}"
+    with plan.turn(nodes, log, publish=system != WITHOUT, texts=system == SUBORD) as (lab, programs):
         lab.progress(f"starting {system}")
         if system in PEERS:
-            return metrics_peers.measure(
-                lab, programs, Path(directory), system, rest_s=plan.rest_s, ages_s=plan.ages_s
-            )
+            return metrics_peers.measure(lab, programs, system, rest_s=plan.rest_s, ages_s=plan.ages_s)
         return of_subord(plan, lab, publishes=system == SUBORD)
 
 
@@ -106,10 +84,9 @@ def of_figures(plan: Plan, lab: Lab, shown: metrics_parts.Figures) -> Record:
     return found | metrics_parts.changes(lab, shown, plan.times) | metrics_parts.deaths(lab, shown, plan.times)
 
 
+@of_measured
 def faults_of(record: Record) -> list[str]:
     """What must not be, in words: of subord alone."""
-    if not is_measured(record):
-        return [str(record["fault"])]
     return metrics_parts.faults_of(record) if record["system"] == SUBORD else []
 
 
@@ -133,12 +110,4 @@ COLUMNS = (
 
 def table(records: list[Record]) -> str:
     """For people: figures by size and system, what went wrong, and what is left out."""
-    keys = ("nodes", "fanout", "system")
-    whole = comparison(records, keys, COLUMNS, is_whole, counted="held", measured=is_measured, show=plans.cell)
-    lines = [
-        f"{record['nodes']} nodes, {record['system']}, run {record['repeat'] + 1}: {words}"
-        for record in records
-        for words in faults_of(record)
-    ]
-    absent = {name: why for record in records for name, why in record["absent"].items()}
-    return "\n".join([whole, *lines, *(f"{name}: missing ({why})" for name, why in absent.items())])
+    return "\n".join([*plans.compared(records, COLUMNS, faults_of), *plans.left_out(records)])

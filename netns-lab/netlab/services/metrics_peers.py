@@ -5,7 +5,6 @@ collector, where it has one. What it does is told, and not judged.
 from __future__ import annotations
 
 import time
-from pathlib import Path
 
 from netlab.common.results import Record
 from netlab.common.waiting import wait_until
@@ -25,12 +24,12 @@ DEATH_S_MAX = 180.0
 COLLECTOR_S = 60.0
 
 
-def measure(lab: Lab, programs: NodePrograms, directory: Path, way: str, *, rest_s: float, ages_s: float) -> Record:
+def measure(lab: Lab, programs: NodePrograms, way: str, *, rest_s: float, ages_s: float) -> Record:
     """Raises LabError when gmetad does not see all hosts in time."""
     where = {name: ssh.where(name) or name for name in PROGRAMS}
     kind = "one collector" if way == UNICAST else "multicast"
     with PageReader(lab, lab.positions[-1]) as reader:
-        ganglia = Ganglia(lab, programs, reader, directory, way)
+        ganglia = Ganglia(lab, programs, reader, way)
         began = time.monotonic()
         ganglia.start(where)
         lab.progress("waiting until gmetad sees all hosts")

@@ -77,11 +77,11 @@ def missing_packages(peers: Mapping[str, Sequence[str]]) -> dict[str, str]:
 class Ssh:
     """The servers of a lab, and the commands of the peers. `folders`: position -> its /srv."""
 
-    def __init__(self, lab: Lab, programs: NodePrograms, directory: Path) -> None:
+    def __init__(self, lab: Lab, programs: NodePrograms) -> None:
         self._lab = lab
         self._programs = programs
-        self._directory = directory
-        self._client = directory / "client.conf"
+        self._directory = programs.directory
+        self._client = self._directory / "client.conf"
         self.console = Console(lab, lab.positions[-2], {"PDSH_SSH_ARGS_APPEND": f"-F {self._client}"})
         self.addresses = [lab.address(each) for each in lab.positions]
 

@@ -26,11 +26,11 @@ from subord.client.folding import folded, in_order
 from subord.client.member_choice import chosen_places
 from subord.client.naming import names_for
 from subord.client.options import socket_path
-from subord.client.text import count, printable
+from subord.client.text import printable
 from subord.core.carriage.engine.bounds import TAG_BYTES
 from subord.core.carriage.engine.causes import BUSY
 from subord.services import giving
-from subord.services.asking import coverage_line
+from subord.services.asking import coverage_line, say_coverage, say_unshown
 from subord.services.exec.giving import SERVICE, give, payload_of
 from subord.services.exec.outcome import (
     EXITED,
@@ -130,13 +130,8 @@ def _asked(arguments: argparse.Namespace, task: Task) -> tuple[list[Told[Result]
     """Of all members, if no nodes are named."""
     named = (arguments.nodes, arguments.group, arguments.below, arguments.state, arguments.exclude)
     arguments.all = arguments.all or not any(named)
-    told: list[Told[Result]] = []
     tag = secrets.token_bytes(TAG_BYTES)
-    for each in give(arguments, payload_of(task), targets_of(arguments), ANSWER_S, tag):
-        if not isinstance(each, Told):
-            return told, each
-        told.append(each)
-    raise AssertionError("an order has an end")
+    return giving.to_the_end(give(arguments, payload_of(task), targets_of(arguments), ANSWER_S, tag))
 
 
 def _closed(arguments: argparse.Namespace, document: Document, failed: list[tuple[Ended, list[str]]]) -> int:
@@ -144,14 +139,10 @@ def _closed(arguments: argparse.Namespace, document: Document, failed: list[tupl
     names = names_for(arguments, document, [addresses for _, addresses in failed])
     for line in failures((ended, [names.get(each, each) for each in addresses]) for ended, addresses in failed):
         to_stderr(f"subord: {line}")
-    if document["unshown"]:
-        what = "too many different ones; ask fewer nodes"
-        to_stderr(f"subord: the results of {count(document['unshown'], 'node')} are not shown: {what}")
+    say_unshown(document["unshown"], "too many different ones; ask fewer nodes")
     is_well = document["complete"] and not document["unshown"] and not failed
-    for each in document["missing"]:
-        each["nodes"] = folded(names.get(one, one) for one in each["addresses"])
     if not arguments.quiet or not is_well:
-        to_stderr(coverage_line(document, "{told} of {asked} answered in {oldest}"))
+        say_coverage(document, names, "{told} of {asked} answered in {oldest}")
     return exit_codes.OK if is_well else exit_codes.NOT_REACHED
 
 

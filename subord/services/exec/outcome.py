@@ -11,7 +11,7 @@ from typing import Annotated, Final, NamedTuple
 import msgspec
 
 from subord.core.carriage.engine import bounds
-from subord.core.decoding import UNREADABLE
+from subord.services.decoding import Reader, reader
 
 EXITED: Final = "exited"
 KILLED: Final = "killed"
@@ -126,7 +126,7 @@ class Listing(msgspec.Struct, frozen=True, array_like=True, tag="listing"):
 
 Result = Ended | Piece | Listing
 
-_decoder: msgspec.msgpack.Decoder[Result] = msgspec.msgpack.Decoder(Result)
+decode: Reader[Result] = reader(Result)
 _encode = msgspec.msgpack.Encoder().encode
 
 
@@ -135,14 +135,6 @@ def encode(result: Result) -> bytes:
     data = _encode(result)
     assert len(data) <= bounds.RESULT_BYTES_MAX, f"a result of {len(data)} bytes"
     return data
-
-
-def decode(data: bytes) -> Result | None:
-    """None: it is of another release, or malformed."""
-    try:
-        return _decoder.decode(data)
-    except UNREADABLE:
-        return None
 
 
 class Held(NamedTuple):

@@ -13,9 +13,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from subord.client import exit_codes
 from subord.client.daemon import Document
 from subord.client.errors import to_stderr
-from subord.client.folding import folded, in_short
-from subord.client.text import count
-from subord.services.asking import coverage_line
+from subord.client.folding import in_short
+from subord.services.asking import say_coverage, say_unshown
 from subord.services.exec.outcome import Ended, Result
 from subord.services.exec.showing import Folded, JsonLines, Lines, View, failures
 from subord.services.giving import Told
@@ -86,20 +85,16 @@ class Results:
         """How it ended on standard error, the missing nodes in the last line."""
         for line in failures(self._ended):
             to_stderr(f"subord: {line}")
-        unshown = covered["unshown"] + self._unread
-        if unshown:
-            what = "too many different ones, or of another release; ask fewer nodes"
-            to_stderr(f"subord: the results of {count(unshown, 'node')} are not shown: {what}")
+        why = "too many different ones, or of another release; ask fewer nodes"
+        say_unshown(covered["unshown"] + self._unread, why)
         if not_begun:
             self._say_not_begun(not_begun)
-        for each in covered["missing"]:
-            each["nodes"] = folded(self._named(each["addresses"]))
         words = (
             "{told} of {asked} answered the dry run"
             if self._arguments.dry_run
             else "{told} of {asked} ended in {oldest}"
         )
-        to_stderr(coverage_line(covered, words))
+        say_coverage(covered, self._names, words)
 
     def break_off(self, part: Sequence[str], rest: Sequence[str]) -> None:
         """The order for `part` has no document, after other results: name the nodes without one. `rest`: those that

@@ -12,7 +12,7 @@ from typing import Annotated, Final
 import msgspec
 
 from subord.core.carriage.engine import bounds
-from subord.core.decoding import UNREADABLE
+from subord.services.decoding import Reader, reader
 
 WORDS_MAX: Final = 4_096
 PATH_BYTES_MAX: Final = 4_096
@@ -67,7 +67,7 @@ class List(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=T
 
 Task = Run | Fetch | Stop | List
 
-_decoder: msgspec.msgpack.Decoder[Task] = msgspec.msgpack.Decoder(Task)
+decode: Reader[Task] = reader(Task)
 _encode = msgspec.msgpack.Encoder().encode
 
 
@@ -97,14 +97,6 @@ def _limits(run: Run) -> Iterable[tuple[str, int, int]]:
         ("variables", len(run.environment), WORDS_MAX),
         ("bytes of a directory", len(run.directory), PATH_BYTES_MAX),
     )
-
-
-def decode(payload: bytes) -> Task | None:
-    """None: it is of another release, or malformed."""
-    try:
-        return _decoder.decode(payload)
-    except UNREADABLE:
-        return None
 
 
 def output_bytes_for(nodes: int) -> int:

@@ -12,7 +12,7 @@ from typing import Annotated, Final
 
 import msgspec
 
-from subord.core.decoding import UNREADABLE
+from subord.services.decoding import Reader, reader
 
 CHANGED: Final = "changed"
 UNCHANGED: Final = "unchanged"
@@ -109,18 +109,4 @@ def refused(how: str, detail: str = "") -> Pushed:
     return Pushed(how, detail=detail[:DETAIL_CHARS_MAX])
 
 
-_decoder: Final = msgspec.msgpack.Decoder(Pushed)
-_encode = msgspec.msgpack.Encoder().encode
-
-
-def encode(pushed: Pushed) -> bytes:
-    """The result of an order."""
-    return _encode(pushed)
-
-
-def decode(result: bytes) -> Pushed | None:
-    """None: it is of another release, or malformed."""
-    try:
-        return _decoder.decode(result)
-    except UNREADABLE:
-        return None
+decode: Reader[Pushed] = reader(Pushed)

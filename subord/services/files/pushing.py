@@ -10,27 +10,27 @@ import argparse
 import json
 import os
 import secrets
+from collections import defaultdict
 from itertools import chain
 from typing import Final
 
 import msgspec
 
 from subord.client import exit_codes
-from subord.client.daemon import Document
 from subord.client.errors import CommandError, to_stderr
 from subord.client.folding import folded
 from subord.client.naming import names_for
 from subord.client.options import socket_path
-from subord.client.text import count, printable
+from subord.client.text import printable
 from subord.core.carriage.engine.bounds import TAG_BYTES
-from subord.services.asking import coverage_line
+from subord.services.asking import say_coverage, say_unshown
 from subord.services.exec.targets import Targets, targets_of
 from subord.services.files.listing import NOTHING, contents, listed
 from subord.services.files.manifest import Manifest, ManifestError, opening
 from subord.services.files.outcome import DONE, SENTENCES, Pushed, decode
 from subord.services.files.task import Push, encode
 from subord.services.files.upload import upload
-from subord.services.giving import Told, give
+from subord.services.giving import Heard, give, heard
 
 SERVICE: Final = "files"
 GRACE_S: Final = 5.0
@@ -64,14 +64,8 @@ def run(arguments: argparse.Namespace) -> int:
     pieces = chain((begin,), contents(found))
     blob, source = upload(socket_path(arguments), pieces, tag.hex(), left_s)
     payload = encode(Push(blob, source, arguments.dry_run))
-    told, document = list[Told[Pushed]](), None
-    for each in give(arguments, SERVICE, payload, targets.positions, decode, left_s=left_s, tag=tag):
-        if isinstance(each, Told):
-            told.append(each)
-        else:
-            document = each
-    assert document is not None, "an order has an end"
-    return _shown(arguments, targets, told, document)
+    given = give(arguments, SERVICE, payload, targets.positions, decode, left_s=left_s, tag=tag)
+    return _shown(arguments, targets, heard(given))
 
 
 def _target(arguments: argparse.Namespace, paths: list[bytes]) -> bytes:
@@ -90,29 +84,21 @@ def _target(arguments: argparse.Namespace, paths: list[bytes]) -> bytes:
 # -- output -----------------------------------------------------------------------------------------------------
 
 
-def _shown(arguments: argparse.Namespace, targets: Targets, told: list[Told[Pushed]], document: Document) -> int:
-    names = names_for(arguments, [each["address"] for each in targets.places], document)
-    by_outcome: dict[Pushed, list[str]] = {}
-    unread = document["unshown"]
-    for each in told:
-        if each.result is None:
-            unread += len(each.addresses)
-        else:
-            by_outcome.setdefault(each.result, []).extend(names.get(one, one) for one in each.addresses)
+def _shown(arguments: argparse.Namespace, targets: Targets, said: Heard[Pushed]) -> int:
+    names = names_for(arguments, [each["address"] for each in targets.places], said.document)
+    by_outcome = defaultdict[Pushed, list[str]](list)
+    for result, addresses in said.results:
+        by_outcome[result] += [names.get(one, one) for one in addresses]
     ordered = sorted(by_outcome.items(), key=lambda pair: (not pair[0].is_done, -len(pair[1]), pair[0].how))
-    is_well = document["complete"] and not unread and all(each.is_done for each in by_outcome)
+    is_well = said.document["complete"] and not said.unread and all(each.is_done for each in by_outcome)
     if arguments.json:
         nodes = [msgspec.to_builtins(_nodes(*each)) for each in ordered]
-        print(json.dumps({**document, "nodes": nodes}))
+        print(json.dumps({**said.document, "nodes": nodes}))
     elif not (arguments.quiet and is_well):
         for pushed, nodes_of in ordered:
             _say(pushed, nodes_of)
-        if unread:
-            what = "too many different ones, or of another release"
-            to_stderr(f"subord: the results of {count(unread, 'node')} are not shown: {what}")
-        for one in document["missing"]:
-            one["nodes"] = folded(names.get(address, address) for address in one["addresses"])
-        to_stderr(coverage_line(document, "{told} of {asked} ended in {oldest}"))
+        say_unshown(said.unread)
+        say_coverage(said.document, names, "{told} of {asked} ended in {oldest}")
     return exit_codes.OK if is_well else exit_codes.NOT_REACHED
 
 

@@ -7,7 +7,7 @@ payload that it does not understand in full.
 
 from __future__ import annotations
 
-from typing import Annotated, Final
+from typing import Annotated
 
 import msgspec
 
@@ -15,7 +15,7 @@ from subord.core.carriage.blobs.bounds import NAME_BYTES
 from subord.core.carriage.engine.bounds import LEFT_MS_MAX
 from subord.core.carriage.engine.ranges import POSITION_MAX
 from subord.core.carriage.published import MARK_BYTES, NAME_CHARS, SETS_MAX
-from subord.core.decoding import UNREADABLE
+from subord.services.decoding import Reader, reader
 
 _Blob = Annotated[bytes, msgspec.Meta(min_length=NAME_BYTES, max_length=NAME_BYTES)]
 _Mark = Annotated[bytes, msgspec.Meta(min_length=MARK_BYTES, max_length=MARK_BYTES)]
@@ -65,18 +65,10 @@ class Collect(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_field
 
 
 Task = Push | Look | Await | Compare | Collect
-_decoder: Final[msgspec.msgpack.Decoder[Task]] = msgspec.msgpack.Decoder(Task)
+decode: Reader[Task] = reader(Task)
 _encode = msgspec.msgpack.Encoder().encode
 
 
 def encode(task: Task) -> bytes:
     """The payload of an order."""
     return _encode(task)
-
-
-def decode(payload: bytes) -> Task | None:
-    """None: it is of another release, or malformed."""
-    try:
-        return _decoder.decode(payload)
-    except UNREADABLE:
-        return None

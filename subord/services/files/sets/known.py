@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import base64
 import secrets
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from subord.client import exit_codes
@@ -20,6 +21,7 @@ from subord.core.carriage.engine.bounds import TAG_BYTES
 from subord.core.carriage.engine.ranges import Ranges
 from subord.core.carriage.orders import Order
 from subord.core.carriage.published import Published, mark_of, read
+from subord.services import giving
 from subord.services.files.pushing import SERVICE
 from subord.services.files.sets.results import Result, decode
 from subord.services.files.task import Task, Wanted, encode
@@ -46,12 +48,7 @@ class Known(NamedTuple):
         return None if self.said.targets is None else str(self.said.targets)
 
 
-class Heard(NamedTuple):
-    """What nodes have told, and the document with the coverage. `unread`: nodes with results of another release."""
-
-    results: list[tuple[Result, list[str]]]
-    document: Document
-    unread: int
+Heard = giving.Heard[Result]
 
 
 def known_sets(arguments: argparse.Namespace) -> dict[str, Known]:
@@ -77,16 +74,11 @@ def known_set(arguments: argparse.Namespace, name: str) -> Known:
 
 def hear(arguments: argparse.Namespace, task: Task, positions: str | None, left_s: float) -> Heard:
     """What nodes tell of a signed order. Raises CommandError."""
-    results, unread = list[tuple[Result, list[str]]](), 0
     tag = secrets.token_bytes(TAG_BYTES)
-    for each in give(arguments, SERVICE, encode(task), positions, decode, left_s=left_s, tag=tag):
-        if not isinstance(each, Told):
-            return Heard(results, each, unread + each["unshown"])
-        if each.result is None:
-            unread += len(each.addresses)
-        else:
-            results.append((each.result, each.addresses))
-    raise AssertionError("an order has an end")
+    given: Iterator[Told[Result] | Document] = give(
+        arguments, SERVICE, encode(task), positions, decode, left_s=left_s, tag=tag
+    )
+    return giving.heard(given)
 
 
 def joined(*targets: Ranges | None) -> str | None:

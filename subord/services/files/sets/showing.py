@@ -22,7 +22,7 @@ from subord.client.errors import to_stderr
 from subord.client.folding import folded, in_order
 from subord.client.naming import names_for
 from subord.client.text import count, printable
-from subord.services.asking import coverage_line
+from subord.services.asking import say_coverage, say_unshown
 from subord.services.files import outcome
 from subord.services.files.manifest import shown
 from subord.services.files.outcome import Pushed
@@ -220,12 +220,8 @@ def _sets(sets: list[Known]) -> dict[str, Any]:
 
 
 def _close(heard: Heard, names: Mapping[str, str], words_of_coverage: str) -> None:
-    if heard.unread:
-        what = "too many different ones, or of another release"
-        to_stderr(f"subord: the results of {count(heard.unread, 'node')} are not shown: {what}")
-    for each in heard.document["missing"]:
-        each["nodes"] = folded(names.get(one, one) for one in each["addresses"])
-    to_stderr(coverage_line(heard.document, words_of_coverage))
+    say_unshown(heard.unread)
+    say_coverage(heard.document, names, words_of_coverage)
 
 
 # -- diff -------------------------------------------------------------------------------------------------------

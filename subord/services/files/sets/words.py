@@ -11,7 +11,7 @@ from typing import Annotated, Final
 import msgspec
 
 from subord.core.carriage.published import MARK_BYTES, NAME_CHARS, SETS_MAX
-from subord.core.decoding import UNREADABLE
+from subord.services.decoding import Reader, reader
 
 CURRENT: Final = "current"
 STAGED: Final = "staged"
@@ -128,17 +128,9 @@ class Followed(msgspec.Struct, frozen=True, array_like=True):
         return self.state in (CURRENT, RELEASED, OVERTAKEN)
 
 
-_followed: Final = msgspec.msgpack.Decoder(Followed)
+decode_followed: Reader[Followed] = reader(Followed)
 _encode = msgspec.msgpack.Encoder().encode
 
 
 def encode_followed(followed: Followed) -> bytes:
     return _encode(followed)
-
-
-def decode_followed(data: bytes) -> Followed | None:
-    """None: it cannot be read."""
-    try:
-        return _followed.decode(data)
-    except UNREADABLE:
-        return None

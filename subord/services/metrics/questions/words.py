@@ -13,6 +13,7 @@ import msgspec
 from subord.core.carriage.engine.ranges import POSITION_MAX
 from subord.core.carriage.reports.bounds import COUNT_MAX, NAME_CHARS_MAX
 from subord.core.decoding import UNREADABLE
+from subord.services.decoding import Reader, reader
 
 SERVICE: Final = "metrics"
 SLOTS: Final = 180
@@ -77,16 +78,8 @@ class SaidPast(msgspec.Struct, frozen=True, array_like=True, tag=2):
 Ask = AskBranch | AskPast
 Said = SaidBranch | SaidPast
 SaidKind = TypeVar("SaidKind", SaidBranch, SaidPast)
-_asks: Final[msgspec.msgpack.Decoder[Ask]] = msgspec.msgpack.Decoder(Ask)
+decode_ask: Reader[Ask] = reader(Ask)
 encode: Final = msgspec.msgpack.Encoder().encode
-
-
-def decode_ask(data: bytes) -> Ask | None:
-    """The question of a payload."""
-    try:
-        return _asks.decode(data)
-    except UNREADABLE:
-        return None
 
 
 def decode_said(data: bytes, kind: type[SaidKind]) -> SaidKind | None:
