@@ -25,6 +25,8 @@ TIMEOUT_S = 5.0
 SECONDS_SHOWN_MS = 10_000
 DAEMON_BUDGET_S_MAX = 8.0
 """As in api/handlers/control.py."""
+NO_COORDINATOR: Final = "no coordinator that knows all members was found"
+UNSETTLED: Final = "not complete: nodes have just come or moved, or a branch has not answered; try again"
 NO_QUERY: Final[Mapping[str, str]] = MappingProxyType({})
 
 
@@ -116,7 +118,10 @@ def _positions(arguments: argparse.Namespace) -> str:
 
 def shown_report(arguments: argparse.Namespace, found: Document, lines: Iterable[str]) -> int:
     """`shown_coverage` of a report."""
-    return shown_coverage(arguments, found, lines, "{told} of {asked} reported, the oldest {oldest} ago")
+    left_out = found.get("left_out", 0)
+    partial = f"{count(left_out, 'metric')} left out" if left_out else UNSETTLED
+    words = "{told} of {asked} reported, the oldest {oldest} ago"
+    return shown_coverage(arguments, found, lines, words, partial)
 
 
 def shown_coverage(
@@ -124,12 +129,14 @@ def shown_coverage(
     found: Document,
     lines: Iterable[str],
     words: str = "{told} of {asked} answered in {oldest}",
+    partial: str = NO_COORDINATOR,
 ) -> int:
-    """Print the document, or the lines and the coverage as the last one; returns the exit code."""
+    """Print the document, or the lines and the coverage as the last one; returns the exit code. `partial`: as in
+    `coverage_line`."""
     if arguments.json:
         print(json.dumps(found))
     else:
-        for line in (*map(printable, lines), coverage_line(found, words)):
+        for line in (*map(printable, lines), coverage_line(found, words, partial)):
             print(line)
     return exit_codes.OK if found["complete"] else exit_codes.NOT_REACHED
 
@@ -146,8 +153,9 @@ def say_coverage(found: Document, names: Mapping[str, str], words: str) -> None:
     to_stderr(coverage_line(found, words))
 
 
-def coverage_line(found: Document, words: str) -> str:
-    """`496 of 500 answered in 40 ms; missing: 10.0.0.[7,9] silent, 10.0.1.4 older release`."""
+def coverage_line(found: Document, words: str, partial: str = NO_COORDINATOR) -> str:
+    """`496 of 500 answered in 40 ms; missing: 10.0.0.[7,9] silent, 10.0.1.4 older release`. `partial`: why the answer
+    may not be complete although no node is missing."""
     oldest = (
         f"{found['oldest_ms']:.0f} ms"
         if found["oldest_ms"] < SECONDS_SHOWN_MS
@@ -156,7 +164,7 @@ def coverage_line(found: Document, words: str) -> str:
     told = words.format(told=found["told"], asked=found["asked"], oldest=oldest)
     causes = ", ".join(_missing(each) for each in found["missing"])
     if not causes:
-        return told if found["complete"] else f"{told}; no coordinator that knows all members was found"
+        return told if found["complete"] else f"{told}; {partial}"
     return f"{told}; missing: {causes}"
 
 

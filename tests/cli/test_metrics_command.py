@@ -94,6 +94,22 @@ def test_the_command_and_the_nodes_agree() -> None:
     assert (command.HISTORY_S_MIN, command.HISTORY_S_MAX) == (words.HISTORY_S_MIN, words.HISTORY_S_MAX)
 
 
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"left_out": 2}, "2 metrics left out"),
+        ({"is_root": False}, "not complete: nodes have just come or moved, or a branch has not answered; try again"),
+    ],
+)
+def test_figures_that_are_not_complete_say_why(
+    stage: Stage, capsys: Said, changed: dict[str, Any], said: str
+) -> None:
+    whole = folded(list(range(1, 12)), {}, is_root=True)
+    stage.node.orders.folds["metrics"] = whole._replace(**changed)
+    code, lines, _ = stage.type(capsys)
+    assert (code, lines[-1]) == (exit_codes.NOT_REACHED, f"11 of 11 reported, the oldest 4000 ms ago; {said}")
+
+
 # -- the plan -------------------------------------------------------------------------------------------------------
 
 

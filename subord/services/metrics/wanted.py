@@ -18,7 +18,7 @@ from subord.services.metrics.kernel import Samples
 from subord.services.metrics.rates import COUNTER, RATE
 
 CARRIED_MAX: Final = 40
-"""Each takes five of the 256 fields of a report, and its quantiles most of the bytes."""
+"""Each is one of the 256 fields of a report, and its quantiles take most of the bytes."""
 USUAL: Final = (
     "node_load1",
     "node_cpus",
