@@ -216,9 +216,11 @@ NAN = float("nan")
         ([GOOD, GOOD._replace(usage=(50.0, 50.0))], WANTED, ACCOUNTS, "branch 1 reports other classes"),
         ([GOOD._replace(nodes=0)], WANTED, ACCOUNTS, "branch 0 reports 0 nodes"),
         ([GOOD._replace(nodes=NAN)], WANTED, ACCOUNTS, "reports nan nodes"),
-        ([GOOD._replace(usage=(60.0, NAN, 0.0))], WANTED, ACCOUNTS, "outside of 0 to 100"),
-        ([GOOD._replace(usage=(160.0, 0.0, 0.0))], WANTED, ACCOUNTS, "outside of 0 to 100"),
-        ([GOOD._replace(allocation=(-1.0, 91.0, 10.0))], WANTED, ACCOUNTS, "outside of 0 to 100"),
+        ([GOOD._replace(nodes=float("inf"))], WANTED, ACCOUNTS, "reports inf nodes"),
+        ([GOOD._replace(usage=(60.0, NAN, 0.0))], WANTED, ACCOUNTS, "reports a usage below 0, or above 100"),
+        ([GOOD._replace(usage=(NAN, 10.0, 0.0))], WANTED, ACCOUNTS, "reports a usage below 0, or above 100"),
+        ([GOOD._replace(usage=(60.0, 30.0, 11.0))], WANTED, ACCOUNTS, "reports a usage below 0, or above 100"),
+        ([GOOD._replace(allocation=(-1.0, 91.0, 10.0))], WANTED, ACCOUNTS, "reports an allocation below 0"),
     ],
 )
 def test_nonsense_is_refused(

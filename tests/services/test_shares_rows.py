@@ -99,6 +99,7 @@ def test_over_several_periods_the_last_backlog_counts() -> None:
         (" web = 60 , rest = 40 ", [("web", 60), ("rest", 40)]),
         ("a=33.333,b=33.333,c=33.334", [("a", 33.333), ("b", 33.333), ("c", 33.334)]),
         ("a=99,b=1", [("a", 99), ("b", 1)]),
+        ("a=1.001,b=98.999", [("a", 1.001), ("b", 98.999)]),  # 1.001 * 1000 is below 1001 in floating point
         ("web.slice=060,b-2_x=40.0", [("web.slice", 60), ("b-2_x", 40)]),
     ],
 )

@@ -9,6 +9,7 @@ as in the paper, where a node has 100 tickets. Invariants: a row sums to 100, an
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import inf
 from operator import mul
 from typing import Final, NamedTuple, Protocol
 
@@ -17,6 +18,8 @@ CLASSES_MAX: Final = 126
 """With more, a report of 9 + 8 * classes bytes is above 1 KiB."""
 FLOOR: Final = 1.0
 """A class that is idle on a node keeps one ticket there, so its next request is served (decision A3)."""
+ROUNDING: Final = 0.5
+"""Percent; reports carry whole thousandths of a ticket, and a period is measured with a clock."""
 FLOORS_SUM_MAX: Final = PERCENT / 2
 """With more than 50 classes the floor is lower, so that half of a node can still be divided."""
 
@@ -89,14 +92,17 @@ def checked(branches: Sequence[Branch], wanted: Row, accounts: Row) -> None:
     if not abs(sum(wanted) - PERCENT) < 1e-6:
         raise ValueError(f"the wanted shares sum to {sum(wanted):g}, not to 100")
     for place, branch in enumerate(branches):
-        if not len(branch.allocation) == len(branch.usage) == len(branch.needy) == classes:
-            raise ValueError(f"branch {place} reports other classes than the {classes} wanted ones")
-        if not branch.nodes > 0:
-            raise ValueError(f"branch {place} reports {branch.nodes:g} nodes")
-        if not (_sane(branch.allocation) and _sane(branch.usage)):
-            raise ValueError(f"branch {place} reports shares outside of 0 to 100 percent")
+        if fault := fault_of(branch, classes):
+            raise ValueError(f"branch {place} {fault}")
 
 
-def _sane(row: Row) -> bool:
-    """Not so with NaN. A hundredth of slack is for rounding in reports."""
-    return all(-0.01 <= each <= PERCENT + 0.01 for each in row)
+def fault_of(branch: Branch, classes: int) -> str:
+    """What makes no sense in the report of a branch, with its verb; "" if nothing does."""
+    if not len(branch.allocation) == len(branch.usage) == len(branch.needy) == classes:
+        return f"reports other classes than the {classes} wanted ones"
+    if not 0 < branch.nodes < inf:
+        return f"reports {branch.nodes:g} nodes"
+    for row, what in ((branch.allocation, "an allocation"), (branch.usage, "a usage")):
+        if not (min(row) >= -ROUNDING and sum(row) <= PERCENT + ROUNDING):  # not so with NaN
+            return f"reports {what} below 0, or above 100 percent in all"
+    return ""

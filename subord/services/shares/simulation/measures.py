@@ -159,7 +159,9 @@ def _figure3(asked: Asked) -> Shares:
 
 
 def _pauses(asked: Asked, runs: Sequence[Run]) -> dict[str, object]:
-    exact = experiments.play(asked.figure, asked.seeds.start, POLICIES[asked.policy](), is_fluid=True)
+    exact = experiments.play(
+        asked.figure, asked.seeds.start, POLICIES[asked.policy](), is_skewed=asked.is_skewed, is_fluid=True
+    )
     noisy = list(chain.from_iterable(run.recovery_rounds for run in runs))
     recoveries = Recoveries(fluid=_recovery(exact.recovery_rounds), noisy=_recovery(noisy))
     pauses = [_three(each) for each in zip(*[run.pauses for run in runs], strict=True)]
