@@ -19,17 +19,16 @@ OPTIONS: Final = ("figure", "policy", "skewed")
 FIGURES: Final = range(3, 9)
 SEEDS: Final = 6
 SEEDS_MAX: Final = 1000
+DESCRIPTION: Final = """\
+`subord simulate shares` divides simulated nodes among classes of work, as in the experiments of Li and Parker,
+  "Cluster Resource Management: A Scalable Approach", and prints the usage of each class (docs/evaluation/shares.md)"""
 STANDARD_OUTPUT: Final = Path("-")
 """`--json` without a file."""
 
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Describe the options that only `shares` has."""
-    group = parser.add_argument_group(
-        "shares",
-        "`subord simulate shares` divides simulated nodes among classes of work, as in the experiments of Li and"
-        " Parker, 'Cluster Resource Management: A Scalable Approach', and prints their means and deviations",
-    )
+    group = parser.add_argument_group("shares", DESCRIPTION)
     group.add_argument("--figure", type=int, metavar="N", help="the figure of the paper, 3 to 8")
     group.add_argument("--policy", choices=("bank", "reserves"), help="how leaders divide nodes; default: bank")
     group.add_argument("--skewed", action="store_true", help="each node and leader reports at a time of its own")
