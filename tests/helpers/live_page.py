@@ -19,7 +19,7 @@ sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[2])]
 from chromium import Browser, chromium  # noqa: E402 - found by the line above
 
 from tests.browser.page_reader import events, figures  # noqa: E402
-from tests.browser.test_page_metrics import colour_by, steps  # noqa: E402
+from tests.browser.test_page_metrics import colour_by, offered, steps  # noqa: E402
 
 WITHIN_S = 120.0
 """The first figures of all nodes come after two intervals."""
@@ -30,6 +30,7 @@ def main(url: str, nodes: int, metric: str, picture: str) -> None:
     with chromium() as browser:
         browser.open(url)
         browser.until(lambda: browser.text("#connection-text") == "live", "a live page", WITHIN_S)
+        browser.until(lambda: metric in offered(browser), "the metric is offered", WITHIN_S)
         colour_by(browser, metric)
         told = f"{metric}: {nodes} of {nodes} nodes reported"
         browser.until(lambda: browser.text("#figures-told").startswith(told), told, WITHIN_S)
@@ -37,7 +38,7 @@ def main(url: str, nodes: int, metric: str, picture: str) -> None:
         _say(shown(browser))
         dead, left = sys.stdin.readline().strip(), nodes - 1
         browser.until(lambda: any(dead in each for each in events(browser)), "the death among the events", WITHIN_S)
-        told = f"{metric}: {left} of {left} nodes reported"
+        told = f"{metric}: {left} of {nodes} nodes reported"
         browser.until(lambda: browser.text("#figures-told").startswith(told), told, WITHIN_S)
         browser.until(
             lambda: f"{dead} down" in browser.text("#classes-told"), "colours without the dead node", WITHIN_S
