@@ -21,7 +21,7 @@ SEEDS: Final = 6
 SEEDS_MAX: Final = 1000
 DESCRIPTION: Final = """\
 `subord simulate shares` divides simulated nodes among classes of work, as in the experiments of Li and Parker,
-  "Cluster Resource Management: A Scalable Approach", and prints the usage of each class (docs/evaluation/shares.md)"""
+"Cluster Resource Management: A Scalable Approach", and prints the usage of each class (docs/evaluation/shares.md)"""
 STANDARD_OUTPUT: Final = Path("-")
 """`--json` without a file."""
 
