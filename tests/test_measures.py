@@ -11,7 +11,10 @@ from loops import over
 DOCS = Path(__file__).parent.parent / "docs"
 
 
-@over(("script", "option"), [("mechanisms", "--seeds"), ("recovery", "--seeds"), ("memory", "--repeat"), ("shares", "--seeds")])
+@over(
+    ("script", "option"),
+    [("mechanisms", "--seeds"), ("recovery", "--seeds"), ("memory", "--repeat"), ("shares", "--seeds")],
+)
 def test_a_run_of_nothing_is_refused(script: str, option: str) -> None:
     words = [sys.executable, str(DOCS / f"measure_{script}.py"), option, "0"]
     done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
