@@ -43,6 +43,7 @@ import build_running  # noqa: E402
 import build_scenarios  # noqa: E402
 import build_schemas  # noqa: E402
 import build_sealing  # noqa: E402
+import build_shares  # noqa: E402
 import build_sparse  # noqa: E402
 import build_stories  # noqa: E402
 import build_tables  # noqa: E402
@@ -90,6 +91,7 @@ PAGES = (
     "docs/evaluation/attacks.md",
     "docs/evaluation/paper.md",
     "docs/evaluation/mappings.md",
+    "docs/evaluation/shares.md",
     "docs/paper.md",
 )
 PICTURES: dict[str, Callable[[], str]] = {
@@ -142,6 +144,7 @@ PARTS: dict[str, Callable[[], str]] = {
     **build_scenarios.PARTS,
     **build_schemas.PARTS,
     **build_sealing.PARTS,
+    **build_shares.PARTS,
     **build_sparse.PARTS,
     **build_targets.PARTS,
     **build_watching.PARTS,

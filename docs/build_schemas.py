@@ -39,6 +39,7 @@ from subord.services.files.sets import showing as showing_sets
 from subord.services.metrics.branches import document as branches
 from subord.services.metrics.past import document as past
 from subord.services.metrics.plan import carried
+from subord.services.shares.simulation.measures import Shares
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 Schema = dict[str, Any]
@@ -319,6 +320,7 @@ OTHERS: dict[str, tuple[Any, str]] = {
     "metrics-history": (MetricsHistory, "subord metrics --history TIME --json"),
     "metrics-history-asked": (past.HistoryDocument, "/v1/metrics/history"),
     "metrics-plan": (carried.PlanDocument, "/v1/metrics/plan"),
+    "simulate-shares": (Shares, "subord simulate shares --json"),
     "account-asked": (account_core.AccountDocument, "/v1/account"),
     "ping-asked": (coverage.PingDocument, "/v1/ping"),
     "exec-node": (showing.NodeLine, "subord exec --json: each node"),

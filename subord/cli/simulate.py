@@ -1,4 +1,7 @@
-"""`subord simulate`: faults on a simulated cluster, from a scenario file or from a seed. No daemon is asked."""
+"""`subord simulate`: faults on a simulated cluster, from a scenario file or from a seed. No daemon is asked.
+
+The word `shares` in place of a file is another simulation (simulate_shares.py).
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from subord.cli import simulate_shares
 from subord.client import exit_codes
 from subord.client.errors import CommandError, to_stderr
 
@@ -37,6 +41,7 @@ examples:
   subord simulate --seeds 200                            seeds 0 to 199, on all processors
   subord simulate --seeds 200 --mapping latency          the same, and nodes move from site to site
   subord simulate --seeds 200 --fanout 8 --nodes 20-72 --guest-slots 1 --kinds leave,kill
+  subord simulate shares --figure 5 --seeds 6 --json     shares of classes, figure 5 of a paper
 
 exit codes (those of `netns-lab/lab run` differ, see docs/scenarios.md):
     0  all expectations and invariants held
@@ -55,10 +60,13 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    what = parser.add_mutually_exclusive_group(required=True)
-    what.add_argument("file", nargs="?", metavar="FILE", help="a scenario file (docs/scenarios.md)")
-    what.add_argument("--seed", type=_natural, metavar="N", help="the scenario that this seed draws")
-    what.add_argument("--seeds", type=_natural, metavar="COUNT", help="a campaign of COUNT seeds")
+    parser.add_argument(
+        "file", nargs="?", metavar="FILE", help="a scenario file (docs/scenarios.md), or the word `shares`: see below"
+    )
+    parser.add_argument("--seed", type=_natural, metavar="N", help="the scenario that this seed draws")
+    parser.add_argument(
+        "--seeds", type=_natural, metavar="COUNT", help="a campaign of COUNT seeds; of shares, default: 6"
+    )
     parser.add_argument(
         "--mapping",
         choices=("ip", "performance", "latency"),
@@ -84,11 +92,19 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
         action="store_true",
         help="with seeds: ten orders of `subord exec` that append a line on each node, each with a fault",
     )
-    parser.add_argument("--first", type=_natural, metavar="N", help="the first seed of a campaign; default: 0")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the result of a campaign there")
+    parser.add_argument("--first", type=_natural, metavar="N", help="the first seed of --seeds; default: 0")
+    parser.add_argument(
+        "--json",
+        type=Path,
+        nargs="?",
+        const=simulate_shares.STANDARD_OUTPUT,
+        metavar="FILE",
+        help="write the result of a campaign there; of shares, default: print it",
+    )
     parser.add_argument("--jobs", type=_natural, metavar="N", help="processes of a campaign; default: all processors")
     parser.add_argument("--trace", action="store_true", help="print all events except the routine ones")
     parser.add_argument("--write", action="store_true", help="print the scenario as a file, and play nothing")
+    simulate_shares.add(parser)
 
 
 def _natural(text: str) -> int:
@@ -108,6 +124,9 @@ def _size(text: str) -> tuple[int, int]:
 
 def run(arguments: argparse.Namespace) -> int:
     """Exit code 0: everything held; 1: something did not."""
+    if arguments.file == simulate_shares.WORD:
+        _check_first(arguments, arguments.seeds or simulate_shares.SEEDS)
+        return simulate_shares.run(arguments, ("seed", "mapping", *AIMED, "jobs", "trace", "write"))
     _check(arguments)
     if arguments.seeds is not None:
         return _campaign(arguments)
@@ -125,7 +144,10 @@ def _check(given: argparse.Namespace) -> None:
     if given.trace and given.write:
         raise _usage_error("--trace prints a run and --write plays nothing: give one of them")
     is_file, is_campaign = given.file is not None, given.seeds is not None
+    if is_file + is_campaign + (given.seed is not None) != 1:
+        raise _usage_error("give a scenario file, --seed N or --seeds COUNT, and only one of them")
     for is_wrong, names, why in (
+        (True, simulate_shares.OPTIONS, f"belongs to `subord simulate {simulate_shares.WORD}`: leave it out"),
         (is_file, ("mapping",), "goes with --seed or --seeds: a file has `mapping` in its cluster"),
         (is_file, AIMED, "goes with --seed or --seeds: a file has all settings itself"),
         (not is_campaign, ("first", "jobs", "json"), "belongs to a campaign: add --seeds COUNT, or leave it out"),
@@ -143,7 +165,13 @@ def _check(given: argparse.Namespace) -> None:
         raise _usage_error(f"--seeds {given.seeds}: a campaign has 1 to {SEEDS_MAX} seeds")
     if given.jobs is not None and not 1 <= given.jobs <= JOBS_MAX:
         raise _usage_error(f"--jobs {given.jobs}: 1 to {JOBS_MAX} processes")
-    if (given.first or 0) + given.seeds - 1 > NUMBER_MAX:
+    if given.json == simulate_shares.STANDARD_OUTPUT:
+        raise _usage_error("--json of a campaign needs a file: --json FILE")
+    _check_first(given, given.seeds)
+
+
+def _check_first(given: argparse.Namespace, seeds: int) -> None:
+    if (given.first or 0) + seeds - 1 > NUMBER_MAX:
         raise _usage_error(f"--first {given.first}: the last seed would be above {NUMBER_MAX}")
 
 

@@ -146,6 +146,12 @@ def test_the_result_of_a_campaign_fits(tmp_path: Path) -> None:
     fitting("simulate", file.read_text())
 
 
+@over("figure", ["3", "4"])
+def test_the_figures_of_shares_fit(capsys: pytest.CaptureFixture[str], figure: str) -> None:
+    assert main(["simulate", "shares", "--figure", figure, "--seeds", "1", "--json"]) == exit_codes.OK
+    fitting("simulate-shares", capsys.readouterr().out)
+
+
 @over(
     ("name", "path"),
     [

@@ -1,0 +1,96 @@
+"""`subord simulate shares`: the experiments of a paper on shares, figure by figure. No daemon is asked."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from subord.client import exit_codes
+from subord.client.errors import CommandError, to_stderr
+
+if TYPE_CHECKING:
+    from subord.services.shares.simulation.measures import Shares
+
+WORD: Final = "shares"
+"""In place of a scenario file; a file of this name is `./shares`."""
+OPTIONS: Final = ("figure", "policy", "skewed")
+FIGURES: Final = range(3, 9)
+SEEDS: Final = 6
+SEEDS_MAX: Final = 1000
+DESCRIPTION: Final = """\
+`subord simulate shares` divides simulated nodes among classes of work, as in the experiments of Li and Parker,
+"Cluster Resource Management: A Scalable Approach", and prints the usage of each class (docs/evaluation/shares.md)"""
+STANDARD_OUTPUT: Final = Path("-")
+"""`--json` without a file."""
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """Describe the options that only `shares` has."""
+    group = parser.add_argument_group("shares", DESCRIPTION)
+    group.add_argument("--figure", type=int, metavar="N", help="the figure of the paper, 3 to 8")
+    group.add_argument("--policy", choices=("bank", "reserves"), help="how leaders divide nodes; default: bank")
+    group.add_argument("--skewed", action="store_true", help="each node and leader reports at a time of its own")
+
+
+def run(given: argparse.Namespace, others: tuple[str, ...]) -> int:
+    """Prints the figure. `others`: options of `subord simulate` that have no meaning here."""
+    _check(given, others)
+    shares = _measured(given)
+    if given.json is None:
+        from subord.services.shares.simulation.showing import lines
+
+        print("\n".join(lines(shares)))
+        return exit_codes.OK
+    import msgspec
+
+    text = msgspec.json.encode(shares).decode()
+    if given.json == STANDARD_OUTPUT:
+        print(text)
+        return exit_codes.OK
+    try:
+        given.json.write_text(text + "\n")
+    except OSError as reason:
+        raise CommandError(
+            f"--json {given.json}: {reason.strerror}; nothing was written", exit_codes.OUTPUT
+        ) from None
+    return exit_codes.OK
+
+
+def _check(given: argparse.Namespace, others: tuple[str, ...]) -> None:
+    for name in others:
+        value = getattr(given, name.replace("-", "_"))
+        if value is not None and value is not False:
+            raise _usage_error(f"--{name} has no meaning for `subord simulate {WORD}`: leave it out")
+    if given.figure not in FIGURES:
+        what = "--figure is missing" if given.figure is None else f"--figure {given.figure}"
+        raise _usage_error(f"{what}: give a figure of the paper, {FIGURES[0]} to {FIGURES[-1]}")
+    if given.figure == 3:
+        for name in ("policy", "skewed"):
+            if getattr(given, name):
+                raise _usage_error(f"--{name}: in figure 3 no leader decides; leave it out, or give another figure")
+    if given.seeds is not None and not 1 <= given.seeds <= SEEDS_MAX:
+        raise _usage_error(f"--seeds {given.seeds}: 1 to {SEEDS_MAX} seeds of {WORD}")
+
+
+def _usage_error(text: str) -> CommandError:
+    return CommandError(f"{text}. Nothing was started.", exit_codes.USAGE)
+
+
+def _measured(given: argparse.Namespace) -> Shares:
+    from subord.services.shares.reserves import NoSolverError
+    from subord.services.shares.simulation.measures import Asked, measured
+
+    first, count = given.first or 0, given.seeds or SEEDS
+    is_terminal = sys.stderr.isatty()
+
+    def tell(done: int) -> None:
+        if is_terminal:
+            to_stderr("\r\x1b[K" if done == count else f"\r{done} of {count} seeds", end="")
+
+    asked = Asked(given.figure, range(first, first + count), given.policy or "bank", given.skewed)
+    try:
+        return measured(asked, tell)
+    except NoSolverError as reason:
+        raise CommandError(f"{reason}. Nothing was started.", exit_codes.CONFIGURATION) from None

@@ -1,0 +1,6 @@
+"""The experiments of the paper, its figures 3 to 8, on the policies of this package: `subord simulate shares`.
+
+Requests of a node are drawn by a lottery or flow as a fluid (serving.py), nodes and leaders report and decide
+(actors.py) by a calendar (playing.py); experiments.py has one entry for each figure, measures.py its numbers.
+Nothing here computes shares. Chance comes from one Random for each seed.
+"""
