@@ -271,7 +271,7 @@ def filesystem(path: Path) -> str:
 @of_measured
 def faults_of(record: Record) -> list[str]:
     """What must not be, in words. Records that were given again after a lost answer may be in the sinks twice: the
-    ledger says so to writers. The report counts their jobs once."""
+    ledger says so to writers. The report leaves the second one out."""
     counted, asked = record["counted"], record["status"]
     lacking = {kind: (record["kills"][kind], wanted) for kind, wanted in record["wanted"].items()}
     bad = {
