@@ -17,8 +17,14 @@ from tests.mutations import MUTATIONS, PACKAGE, Mutation, OutOfDateError, mutate
 pytestmark = pytest.mark.slow
 
 SEEDS = 100
-FIRST = {"those-above-are-listed": 84}
-"""The first seed to try: the seeds before need a minute, and none catches the fault."""
+FIRST = {
+    "those-above-are-listed": 111,
+    "those-above-are-taken-in": 41,
+    "old-sessions-count": 13,
+    "any-node-coordinates": 12,
+    "places-are-kept": 10,
+}
+"""The first seed to try, where the seeds before take seconds, and none catches the fault."""
 CAUGHT_SOON = {  # within some seeds
     "slots-without-end": "S3",
     "slot-leaks": "S2",
