@@ -16,7 +16,7 @@ from build_evaluation import markdown
 from build_paper import TIME, is_built, is_whole
 from build_peers import KINDS, is_converged
 from build_sealing import cpu_ratios, is_held, sieges
-from records import Run, groups, kept, one, ratios, values
+from records import Run, differences, groups, kept, one, ratios, values
 
 WARM_AND_SCAN_NODES = 50
 NOTHING_S, MET_S = 30, 10  # sparse networks, after the last start
@@ -318,6 +318,9 @@ def cluster_metrics() -> Iterator[Row]:
     result = f"{max(grown):.2f} at most" if grown else "nothing"
     what = f"metrics: bytes of the root at rest, {METRICS_NODES} : 100 nodes"
     yield Row(what, "1.5 times", result, len(many), len(grown) == len(many) and max(grown) <= 1.5)
+    measured = [run for run in build_cluster_metrics.runs() if run["fault"] is None]
+    without = [run for run in measured if run["system"] == build_cluster_metrics.WITHOUT]
+    yield from _cost_of_metrics(many, [run for run in without if run["nodes"] == METRICS_NODES])
     what = f"... the oldest figure of {METRICS_NODES} nodes"
     yield _most(what, "20 s", many, "age_s", bound=20, unit=" s", digits=1)
     what = "... an interior node is killed; all living nodes are in the figures again after"
@@ -325,6 +328,22 @@ def cluster_metrics() -> Iterator[Row]:
     held = sum(run["fault"] is None and run["faults"] == [] for run in found)
     what = "... sums and quantiles are those of the nodes, and none is counted twice after a death"
     yield Row(what, "always", f"{held} of {len(found)} runs held", len(found), held == len(found))
+
+
+def _cost_of_metrics(runs: list[Run], without: list[Run]) -> Iterator[Row]:
+    """Beside the runs without them that took turns with these."""
+    for what, key, bound, digits in (
+        ("packets", "node_packets_per_s", 0.3, 2),
+        ("bytes", "node_bytes_per_s", 120, 0),
+    ):
+        found = differences(runs, without, key)
+        result = f"{max(found):.{digits}f} at most" if found else "nothing"
+        holds = len(found) == len(runs) and max(found, default=0.0) <= bound
+        yield Row(f"... {what} a second that a node sends more for them", f"{bound}", result, len(runs), holds)
+    times = ratios(runs, without, "all_cpu_percent")
+    result = f"{max(times):.2f} at most" if times else "nothing"
+    holds = len(times) == len(runs) and max(times, default=0.0) <= 1.15
+    yield Row("... CPU at rest, with : without them", "1.15 times", result, len(runs), holds)
 
 
 METRICS_NODES = 500

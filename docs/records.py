@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import statistics
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from functools import wraps
 from pathlib import Path
 from typing import Any, ParamSpec
@@ -83,8 +83,19 @@ def spread(found: Iterable[float | None], digits: int) -> str:
 
 def ratios(above: list[Run], below: list[Run], key: str) -> list[float]:
     """Of the runs of each repeat: those took turns, so that what happened meanwhile happened to both."""
-    others = {run["repeat"]: run[key] for run in below if run.get(key)}
-    return [run[key] / others[run["repeat"]] for run in above if run.get(key) is not None and run["repeat"] in others]
+    return [one / other for one, other in _paired(above, below, key) if other]
+
+
+def differences(above: list[Run], below: list[Run], key: str) -> list[float]:
+    """As `ratios`."""
+    return [one - other for one, other in _paired(above, below, key)]
+
+
+def _paired(above: list[Run], below: list[Run], key: str) -> Iterator[tuple[float, float]]:
+    others = {run["repeat"]: run[key] for run in below if run.get(key) is not None}
+    for run in above:
+        if run.get(key) is not None and run["repeat"] in others:
+            yield run[key], others[run["repeat"]]
 
 
 def kept(runs: list[Run], holds: Callable[[Run], bool]) -> tuple[list[Run], str]:

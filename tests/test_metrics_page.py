@@ -42,6 +42,7 @@ RUNS = [
     run(500, "subord", heart_bytes_per_s=1200.0, death_whole_s=[2.0, None]),
     run(500, "subord-without", fault="no tree.", absent={"ganglia": "apt-get install gmetad"}),
 ]
+PAIR = [run(500, "subord", node_packets_per_s=1.25, all_cpu_percent=6.0), run(500, "subord-without")]
 
 
 @pytest.fixture
@@ -85,8 +86,15 @@ def test_the_tables_have_each_system_at_each_size() -> None:
 
 @pytest.mark.usefixtures("measured")
 def test_the_worst_look_decides_whether_an_aim_is_met() -> None:
-    grown, age, whole, right = targets.cluster_metrics()
+    grown, *cost, age, whole, right = targets.cluster_metrics()
     assert (grown.found, grown.holds) == ("1.20 at most", True)
+    assert [(row.found, row.holds) for row in cost] == [("nothing", False)] * 3
     assert (age.found, age.holds) == ("12.0 s", True)
     assert (whole.found, whole.holds) == ("nothing, 1 failed", False)
     assert (right.found, right.holds) == ("2 of 2 runs held", True)
+
+
+def test_the_cost_of_metrics_is_that_beside_the_run_without() -> None:
+    rows = list(targets._cost_of_metrics(PAIR[:1], PAIR[1:]))
+    assert [row.found for row in rows] == ["0.25 at most", "0 at most", "1.20 at most"]
+    assert [row.holds for row in rows] == [True, True, False]
