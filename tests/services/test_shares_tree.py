@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import inf
+from random import Random
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from subord.core.carriage.engine.frames import encode, number_of, open_envelope
 from subord.core.carriage.shares.bodies import report_frame, row_frame
 from subord.core.carriage.shares.interface import DOCUMENT, KEPT, NO_ROW, Branch
 from subord.core.carriage.shares.plan import Plan, order_of, read
-from subord.services.shares.simulation.serving import fluid
+from subord.services.shares.simulation.serving import fluid, lottery
 from subord.services.shares.simulation.tree import Lie, SharingTree
 from subord.sim.services.still import complete
 
@@ -67,6 +68,13 @@ def test_the_cluster_uses_the_wanted_shares_after_some_rounds() -> None:
     assert overview.decided is not None
     assert overview.decided.steps[0].word == "deposit"
     assert len(overview.order) == FANOUT + 1
+
+
+def test_the_shares_hold_with_the_noise_of_a_lottery() -> None:
+    cluster = SharingTree(complete(NODES, FANOUT), work_of, lottery(Random(1)))
+    cluster.publish_plan(PLAN, spread_s=ROUND_S)
+    cluster.run(30 * ROUND_S)
+    assert is_back(cluster.usage(30 * ROUND_S))
 
 
 def test_without_leaders_class_3_gets_what_its_nodes_give() -> None:

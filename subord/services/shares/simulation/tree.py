@@ -7,6 +7,7 @@ tree by hand, as a node would see it. Invariant: a node serves exactly as many r
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Final, cast
@@ -26,6 +27,8 @@ from subord.services.shares.simulation.serving import Serve
 from subord.sim.services.still import Edge, Still, StillNode
 
 REQUEST_S: Final = PERIOD_S / REQUESTS
+FIRST_LIFE: Final = 1 << 48
+"""Numbers of lives are as long in frames as those of daemons."""
 Lie = Callable[[Position, bytes], list[bytes]]
 """The frames that a node sends to a neighbour in place of one."""
 
@@ -75,7 +78,7 @@ class SharingTree(Still):
     def start(self, position: Position) -> None:
         """A life of a node begins; its work goes on as it was."""
         self._lives[position] += 1
-        self.nodes[position] = SharingNode(self, position, 1000 * position + self._lives[position])
+        self.nodes[position] = SharingNode(self, position, FIRST_LIFE + 1000 * position + self._lives[position])
         if position not in self.work:
             loads = self._loads(position)
             self.work[position] = Node(loads, [PERCENT / len(loads)] * len(loads), self._serve)
@@ -136,7 +139,10 @@ class SharingTree(Still):
     def feed(self, position: Position, event: Event) -> None:
         """Give an event to a node, and carry out what it says."""
         node = cast(SharingNode, self.nodes[position])
-        for action in node.engine.handle(event, self.now):
+        began = time.process_time()
+        actions = node.engine.handle(event, self.now)
+        node.cpu_s += time.process_time() - began
+        for action in actions:
             match action:
                 case Transmit():
                     self._send(node, cast(Edge, action.link), action.data)
