@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import inf, nan
+from random import Random
 from typing import Any
 
 import msgspec
@@ -522,6 +523,23 @@ def test_a_body_out_of_bounds_is_not_read(body: Any) -> None:
     node = Node()
     node.engine.handle(Arrived(3, msgspec.msgpack.encode((1, 0, body))), 0.0)
     assert node.engine.dropped["unreadable"] == 1
+
+
+def test_any_bytes_are_read_or_refused() -> None:
+    chance = Random(1)
+    good = [msgspec.msgpack.encode(each) for each in (report_frame(PLAN, 1, branch()), row_frame(PLAN, 1, (60, 40)))]
+    read_ones = 0
+    for _ in range(3_000):
+        data = bytearray(chance.choice(good))
+        for _ in range(chance.randint(1, 3)):
+            data[chance.randrange(len(data))] = chance.randrange(256)
+        try:
+            found = bodies.decode(msgspec.Raw(bytes(data)))
+        except Unreadable:
+            continue
+        read_ones += 1
+        assert isinstance(found, Told) or sum(found.row) == pytest.approx(100)
+    assert 500 < read_ones < 2_500
 
 
 def test_a_release_without_shares_counts_the_bodies_and_owes_no_credit() -> None:

@@ -262,6 +262,112 @@ def test_branches_below_older_nodes_keep_the_wanted_shares_and_send_little() -> 
     assert cluster.overview(12).obeyed == WANTED
 
 
+def test_shares_hold_in_a_deep_tree() -> None:
+    """A row needs a round for each of six levels."""
+    cluster = SharingTree(complete(NODES, 2), work_of, fluid)
+    cluster.publish_plan(PLAN, spread_s=0.2)
+    cluster.run(12 * ROUND_S)
+    for _ in range(10):
+        assert is_back(cluster.usage(ROUND_S))
+
+
+# -- disasters in any order -------------------------------------------------------------------------------------
+
+
+HONEST = {"shares no plan", "shares row of no leader", "shares more nodes than listed"}
+"""What may be dropped while the tree changes."""
+
+
+class Disasters:
+    """What happens to a tree of 40 nodes, drawn from a seed."""
+
+    def __init__(self, seed: int) -> None:
+        self.chance = Random(seed)
+        self.cluster = SharingTree(complete(40, 3), lambda each: (inf, inf, 0.0 if each % 3 else inf), fluid)
+        self.cluster.publish_plan(PLAN, spread_s=0.2)
+
+    def happen(self) -> None:
+        self.cluster.run(self.chance.uniform(0.05, 1.5))
+        nodes = sorted(set(self.cluster.nodes) - self.cluster.seeking)
+        each = self.chance.choice(nodes)
+        what = self.chance.choice([self.die, self.move, self.restart, self.hang])
+        what(each)
+        self.check()
+
+    def die(self, position: int) -> None:
+        was_root = not self.cluster.leaders[position]
+        orphans = self.cluster.kill(position)
+        self.cluster.run(self.chance.uniform(0.0, 3.0))
+        self.check()
+        if was_root:
+            self.cluster.become_root(orphans.pop(0))
+        self.adopt(orphans)
+
+    def move(self, position: int) -> None:
+        if self.cluster.leaders[position]:
+            self.cluster.cut_off(position)
+            self.adopt([position])
+
+    def restart(self, position: int) -> None:
+        """Also the agent of the node begins anew, and it gets the document from its neighbours."""
+        edges = [
+            (each, leader) for each, leader in self.cluster.leaders.items() if leader and position in (each, leader)
+        ]
+        for each, leader in edges:
+            self.cluster.close(each, leader)
+        self.cluster.start(position)
+        self.cluster.list_all()
+        for each, _ in edges:
+            self.cluster.open(each)
+        self.cluster.publish_plan(PLAN, [position])
+
+    def hang(self, position: int) -> None:
+        """The stream carries nothing, then both ends notice."""
+        leader = self.cluster.leaders[position]
+        if leader:
+            self.cluster.cut(position)
+            self.cluster.run(self.chance.uniform(0.0, 4.0))
+            self.cluster.close(position, leader)
+            self.cluster.open(position)
+
+    def adopt(self, orphans: list[int]) -> None:
+        for each in orphans:
+            self.cluster.run(self.chance.uniform(0.0, 0.4))
+            nodes = sorted(set(self.cluster.nodes) - self.cluster.seeking)
+            leaders = [other for other in nodes if not self.cluster.is_below(other, each)]
+            self.cluster.attach(each, self.chance.choice(leaders))
+
+    def check(self) -> None:
+        for each in self.cluster.nodes:
+            overview = self.cluster.overview(each)
+            assert overview.told <= overview.asked
+            assert overview.told + sum(left.nodes for left in overview.left_out) <= overview.asked
+            assert len({branch.position for branch in overview.branches}) == len(overview.branches)
+            assert all(branch.report.nodes <= branch.said_nodes for branch in overview.branches)
+            assert not overview.obeyed or sum(overview.obeyed) == pytest.approx(100, abs=1e-9)
+            for row in overview.decided.rows if overview.decided else ():
+                assert sum(row) == pytest.approx(100, abs=1e-6)
+            assert set(overview.dropped) <= {
+                "shares no plan",
+                "shares row of no leader",
+                "shares more nodes than listed",
+            }
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_after_any_disasters_the_shares_are_back(seed: int) -> None:
+    disasters = Disasters(seed)
+    for _ in range(20):
+        disasters.happen()
+    cluster = disasters.cluster
+    cluster.run(10 * ROUND_S)
+    disasters.check()
+    (root,) = (each for each, leader in cluster.leaders.items() if not leader)
+    overview = cluster.overview(root)
+    assert (overview.told, overview.left_out) == (len(cluster.nodes), ())
+    assert is_back(cluster.usage(ROUND_S))
+
+
 # -- lies ---------------------------------------------------------------------------------------------------------
 
 
