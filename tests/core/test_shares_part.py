@@ -32,6 +32,7 @@ from subord.core.carriage.shares.interface import (
 )
 from subord.core.carriage.shares.plan import Plan, order_of, read
 from subord.core.carriage.shares.shares import Shares
+from subord.core.roster_tree import RosterTree
 
 OLDER = "older release"
 
@@ -137,6 +138,11 @@ class Node:
         return self.shares.overview(self.now)
 
 
+def of_a_daemon(tree: RosterTree) -> Shares:
+    """The tree of a running node is one that the part can read; mypy says so."""
+    return Shares(tree, Plain())
+
+
 # -- a round ------------------------------------------------------------------------------------------------
 
 
@@ -181,6 +187,45 @@ def test_a_leader_waits_for_a_late_branch_but_not_for_long() -> None:
     node.report(3, branch(nodes=5))
     assert node.at(1.49) == [Measure(PLAN)]
     assert [peer for peer, _ in node.at(1.51)] == [3, 1]
+
+
+def test_a_leader_waits_no_more_for_a_branch_whose_link_has_ended() -> None:
+    node = Node()
+    node.at(0.9)
+    node.report(3, branch(nodes=5))
+    assert node.engine.deadline == 1.0, "of the own measurement; the round may last until 1.5"
+    node.at(1.1)
+    assert [peer for peer, _ in node.give(Closed(4))] == [3, 1]
+
+
+def test_a_plan_that_comes_late_gives_each_branch_time_to_report() -> None:
+    node = Node(plan=None)
+    node.now = 100.0
+    node.give(Planned(PLAN))
+    node.at(101.0)
+    assert node.report(3, branch(nodes=5)) == []
+    assert [peer for peer, _ in node.report(4, branch(nodes=5))] == [3, 4, 1]
+
+
+def test_a_leader_without_branches_obeys_the_row_of_its_leader_at_once() -> None:
+    node = Node(below={3: 5})
+    node.at(1.0)
+    node.report(3, branch(nodes=5))
+    node.give(Closed(3))
+    node.tree.below.clear()
+    assert node.overview.decided is not None
+    node.at(2.0)
+    node.give(Measured(PLAN, branch()))
+    assert (node.overview.decided, node.overview.order) == (None, ())
+    assert node.row(1, (70.0, 30.0)) == [Obey(PLAN, (70.0, 30.0))]
+
+
+def test_rounds_begin_anew_after_the_greatest_number() -> None:
+    node = Node(below={})
+    node.shares._round = bounds.ROUNDS - 1
+    node.at(1.0)
+    ((_, told),) = node.give(Measured(PLAN, branch()))
+    assert told.round == 0
 
 
 def test_a_leader_does_not_wait_for_an_older_subordinate() -> None:
@@ -405,6 +450,10 @@ def test_a_decision_that_fails_leaves_the_rows_as_they_were() -> None:
     assert [peer for peer, _ in node.report(3, branch(nodes=5))] == [1]
     assert (node.overview.undecided, node.overview.decided_age_s) == ("no solution", 1.0)
     assert node.overview.branches[0].row == (60.0, 40.0)
+    node.plain.error = ""
+    node.at(3.0)
+    node.report(3, branch(nodes=5))
+    assert node.overview.undecided == ""
 
 
 # -- who may say what -----------------------------------------------------------------------------------------
@@ -437,6 +486,13 @@ def test_another_plan_begins_anew() -> None:
     assert node.give(Planned(other)) == [Obey(other, (10.0,) * 10)]
     assert (node.overview.told, node.overview.wanted_from, node.overview.round) == (0, NO_ROW, 0)
     assert node.give(Planned(other)) == []
+    assert node.give(Measured(PLAN, branch())) == []
+    assert node.overview.dropped == {"shares another plan": 1}
+
+
+def test_a_plan_with_the_same_shares_is_obeyed_too() -> None:
+    """Its classes may have other names."""
+    assert Node().give(Planned(plan_of(2))) == [Obey(plan_of(2), (60.0, 40.0))]
 
 
 def test_off_puts_everything_back_and_holds_nothing() -> None:
@@ -487,6 +543,15 @@ def test_a_report_has_the_size_of_the_paper(classes: int) -> None:
     frame = report_frame(plan, 5, said)
     assert len(frame.content) == 9 + 8 * classes <= 1024
     assert bodies.decode(body_of(frame)) == Told(1, plan.mark, 5, said)
+
+
+def test_a_report_keeps_what_the_wire_can_say() -> None:
+    """Periods are measured with a clock, so a usage may be a little below 0."""
+    said = Branch((60.0, 40.0), (-0.4, 1e9), (True, False), 1e12)
+    found = bodies.decode(body_of(report_frame(PLAN, 1, said)))
+    assert isinstance(found, Told)
+    assert found.branch.usage == (0.0, ((1 << 31) - 1) / 1000)
+    assert (found.branch.needy, found.branch.nodes) == ((True, False), bounds.NODES_MAX)
 
 
 def test_a_row_keeps_its_sum_on_the_wire() -> None:
