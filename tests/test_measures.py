@@ -16,7 +16,13 @@ NODES = 20
 
 @over(
     ("script", "option"),
-    [("mechanisms", "--seeds"), ("recovery", "--seeds"), ("memory", "--repeat"), ("shares", "--seeds")],
+    [
+        ("mechanisms", "--seeds"),
+        ("recovery", "--seeds"),
+        ("memory", "--repeat"),
+        ("shares", "--seeds"),
+        ("shares_tree", "--fanout"),
+    ],
 )
 def test_a_run_of_nothing_is_refused(script: str, option: str) -> None:
     words = [sys.executable, str(DOCS / f"measure_{script}.py"), option, "0"]

@@ -1,0 +1,1 @@
+"""Every leader divides the nodes below it among classes of work: docs/protocol/shares.md."""
