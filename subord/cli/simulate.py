@@ -13,7 +13,6 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from subord.cli import simulate_shares
 from subord.client import exit_codes
 from subord.client.errors import CommandError, to_stderr
 
@@ -27,12 +26,20 @@ if TYPE_CHECKING:
 PROGRESS_S = 15.0  # between two lines without a terminal
 NUMBER_MAX = 10**18 - 1  # of seeds, as in a scenario file
 AIMED = ("fanout", "guest-slots", "nodes", "kinds", "services", "rounds")
+SHARES = "shares"
+"""In place of a scenario file; a file of this name is `./shares`."""
+OF_SHARES = ("figure", "policy", "skewed")
+STANDARD_OUTPUT = Path("-")
+"""`--json` without a file."""
 DESCRIPTION = """\
 Play a scenario in the simulator: the protocol of the daemon, a simulated network, virtual time.
 
 Safety is checked at every event. After the last step all faults are mended, and the tree must become whole and
 stable within a bound (docs/protocol.md, section 8). The same seed gives the same run on any machine.
 """
+ABOUT_SHARES = """\
+`subord simulate shares` divides simulated nodes among classes of work, as in the experiments of Li and Parker,
+"Cluster Resource Management: A Scalable Approach", and prints the usage of each class (docs/evaluation/shares.md)"""
 EXAMPLES = """\
 examples:
   subord simulate netns-lab/scenarios/root_dies.toml     a scenario file
@@ -97,14 +104,17 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
         "--json",
         type=Path,
         nargs="?",
-        const=simulate_shares.STANDARD_OUTPUT,
+        const=STANDARD_OUTPUT,
         metavar="FILE",
         help="write the result of a campaign there; of shares, default: print it",
     )
     parser.add_argument("--jobs", type=_natural, metavar="N", help="processes of a campaign; default: all processors")
     parser.add_argument("--trace", action="store_true", help="print all events except the routine ones")
     parser.add_argument("--write", action="store_true", help="print the scenario as a file, and play nothing")
-    simulate_shares.add(parser)
+    shares = parser.add_argument_group(SHARES, ABOUT_SHARES)
+    shares.add_argument("--figure", type=int, metavar="N", help="the figure of the paper, 3 to 8")
+    shares.add_argument("--policy", choices=("bank", "reserves"), help="how leaders divide nodes; default: bank")
+    shares.add_argument("--skewed", action="store_true", help="each node and leader reports at a time of its own")
 
 
 def _natural(text: str) -> int:
@@ -124,9 +134,12 @@ def _size(text: str) -> tuple[int, int]:
 
 def run(arguments: argparse.Namespace) -> int:
     """Exit code 0: everything held; 1: something did not."""
-    if arguments.file == simulate_shares.WORD:
+    if arguments.file == SHARES:
+        from subord.cli import simulate_shares
+
         _check_first(arguments, arguments.seeds or simulate_shares.SEEDS)
-        return simulate_shares.run(arguments, ("seed", "mapping", *AIMED, "jobs", "trace", "write"))
+        others = ("seed", "mapping", *AIMED, "jobs", "trace", "write")
+        return simulate_shares.run(arguments, others, prints_json=arguments.json == STANDARD_OUTPUT)
     _check(arguments)
     if arguments.seeds is not None:
         return _campaign(arguments)
@@ -147,7 +160,7 @@ def _check(given: argparse.Namespace) -> None:
     if is_file + is_campaign + (given.seed is not None) != 1:
         raise _usage_error("give a scenario file, --seed N or --seeds COUNT, and only one of them")
     for is_wrong, names, why in (
-        (True, simulate_shares.OPTIONS, f"belongs to `subord simulate {simulate_shares.WORD}`: leave it out"),
+        (True, OF_SHARES, f"belongs to `subord simulate {SHARES}`: leave it out"),
         (is_file, ("mapping",), "goes with --seed or --seeds: a file has `mapping` in its cluster"),
         (is_file, AIMED, "goes with --seed or --seeds: a file has all settings itself"),
         (not is_campaign, ("first", "jobs", "json"), "belongs to a campaign: add --seeds COUNT, or leave it out"),
@@ -165,7 +178,7 @@ def _check(given: argparse.Namespace) -> None:
         raise _usage_error(f"--seeds {given.seeds}: a campaign has 1 to {SEEDS_MAX} seeds")
     if given.jobs is not None and not 1 <= given.jobs <= JOBS_MAX:
         raise _usage_error(f"--jobs {given.jobs}: 1 to {JOBS_MAX} processes")
-    if given.json == simulate_shares.STANDARD_OUTPUT:
+    if given.json == STANDARD_OUTPUT:
         raise _usage_error("--json of a campaign needs a file: --json FILE")
     _check_first(given, given.seeds)
 

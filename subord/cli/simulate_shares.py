@@ -1,10 +1,10 @@
-"""`subord simulate shares`: the experiments of a paper on shares, figure by figure. No daemon is asked."""
+"""`subord simulate shares`: the experiments of a paper on shares, figure by figure. No daemon is asked. The options
+stand in simulate.py, because `subord --help` describes them without this module."""
 
 from __future__ import annotations
 
 import argparse
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from subord.client import exit_codes
@@ -13,29 +13,14 @@ from subord.client.errors import CommandError, to_stderr
 if TYPE_CHECKING:
     from subord.services.shares.simulation.measures import Shares
 
-WORD: Final = "shares"
-"""In place of a scenario file; a file of this name is `./shares`."""
-OPTIONS: Final = ("figure", "policy", "skewed")
 FIGURES: Final = range(3, 9)
 SEEDS: Final = 6
 SEEDS_MAX: Final = 1000
-DESCRIPTION: Final = """\
-`subord simulate shares` divides simulated nodes among classes of work, as in the experiments of Li and Parker,
-"Cluster Resource Management: A Scalable Approach", and prints the usage of each class (docs/evaluation/shares.md)"""
-STANDARD_OUTPUT: Final = Path("-")
-"""`--json` without a file."""
 
 
-def add(parser: argparse.ArgumentParser) -> None:
-    """Describe the options that only `shares` has."""
-    group = parser.add_argument_group("shares", DESCRIPTION)
-    group.add_argument("--figure", type=int, metavar="N", help="the figure of the paper, 3 to 8")
-    group.add_argument("--policy", choices=("bank", "reserves"), help="how leaders divide nodes; default: bank")
-    group.add_argument("--skewed", action="store_true", help="each node and leader reports at a time of its own")
-
-
-def run(given: argparse.Namespace, others: tuple[str, ...]) -> int:
-    """Prints the figure. `others`: options of `subord simulate` that have no meaning here."""
+def run(given: argparse.Namespace, others: tuple[str, ...], *, prints_json: bool) -> int:
+    """Prints the figure. `others`: options of `subord simulate` that have no meaning here. `prints_json`: --json
+    names no file."""
     _check(given, others)
     shares = _measured(given)
     if given.json is None:
@@ -46,7 +31,7 @@ def run(given: argparse.Namespace, others: tuple[str, ...]) -> int:
     import msgspec
 
     text = msgspec.json.encode(shares).decode()
-    if given.json == STANDARD_OUTPUT:
+    if prints_json:
         print(text)
         return exit_codes.OK
     try:
@@ -62,7 +47,7 @@ def _check(given: argparse.Namespace, others: tuple[str, ...]) -> None:
     for name in others:
         value = getattr(given, name.replace("-", "_"))
         if value is not None and value is not False:
-            raise _usage_error(f"--{name} has no meaning for `subord simulate {WORD}`: leave it out")
+            raise _usage_error(f"--{name} has no meaning for `subord simulate shares`: leave it out")
     if given.figure not in FIGURES:
         what = "--figure is missing" if given.figure is None else f"--figure {given.figure}"
         raise _usage_error(f"{what}: give a figure of the paper, {FIGURES[0]} to {FIGURES[-1]}")
@@ -71,7 +56,7 @@ def _check(given: argparse.Namespace, others: tuple[str, ...]) -> None:
             if getattr(given, name):
                 raise _usage_error(f"--{name}: in figure 3 no leader decides; leave it out, or give another figure")
     if given.seeds is not None and not 1 <= given.seeds <= SEEDS_MAX:
-        raise _usage_error(f"--seeds {given.seeds}: 1 to {SEEDS_MAX} seeds of {WORD}")
+        raise _usage_error(f"--seeds {given.seeds}: 1 to {SEEDS_MAX} seeds of shares")
 
 
 def _usage_error(text: str) -> CommandError:
