@@ -64,7 +64,7 @@ def _usage_error(text: str) -> CommandError:
 
 
 def _measured(given: argparse.Namespace) -> Shares:
-    from subord.services.shares.reserves import NoSolverError
+    from subord.services.shares.reserves import NoSolverError, UnsolvedError
     from subord.services.shares.simulation.measures import Asked, measured
 
     first, count = given.first or 0, given.seeds or SEEDS
@@ -79,3 +79,5 @@ def _measured(given: argparse.Namespace) -> Shares:
         return measured(asked, tell)
     except NoSolverError as reason:
         raise CommandError(f"{reason}. Nothing was started.", exit_codes.CONFIGURATION) from None
+    except UnsolvedError as reason:
+        raise CommandError(f"{reason}. Give another seed, or --policy bank.", exit_codes.NOT_REACHED) from None

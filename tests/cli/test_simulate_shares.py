@@ -10,6 +10,9 @@ import pytest
 from loops import over
 
 from subord.cli import main
+from subord.client import exit_codes
+from subord.services.shares.reserves import UnsolvedError
+from subord.services.shares.simulation import measures
 
 FIGURE_3 = ["simulate", "shares", "--figure", "3", "--seeds", "1"]
 
@@ -84,3 +87,14 @@ def test_cluster_reserves_without_scipy(monkeypatch: pytest.MonkeyPatch, capsys:
     assert main(["simulate", "shares", "--figure", "4", "--policy", "reserves"]) == 78
     complaint = capsys.readouterr().err
     assert complaint.endswith("`pip install 'subord[shares]'`, on Debian python3-scipy. Nothing was started.\n")
+
+
+def test_a_program_without_solution_is_said(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise UnsolvedError("the first program of cluster reserves has no solution: it is infeasible")
+
+    monkeypatch.setattr(measures, "measured", fail)
+    assert main(["simulate", "shares", "--figure", "4", "--policy", "reserves"]) == exit_codes.NOT_REACHED
+    assert "it is infeasible. Give another seed, or --policy bank." in capsys.readouterr().err

@@ -22,7 +22,7 @@ from subord.core.carriage.shares.interface import (
     LEADER,
     NO_ROW,
     Branch,
-    Decided,
+    Decision,
     Measure,
     Measured,
     Obey,
@@ -65,11 +65,11 @@ class Plain:
     def folded(self, branches: Sequence[Branch]) -> Branch:
         return branches[0]._replace(nodes=sum(each.nodes for each in branches))
 
-    def decide(self, branches: Sequence[Branch], wanted: Row, accounts: Row) -> Decided:
+    def decide(self, branches: Sequence[Branch], wanted: Row, accounts: Row) -> Decision:
         self.asked.append((list(branches), wanted, accounts))
         if self.error:
             raise UndecidedError(self.error)
-        return Decided([tuple(wanted)] * len(branches), [each + 1 for each in accounts])
+        return Decision([tuple(wanted)] * len(branches), [each + 1 for each in accounts])
 
 
 class Tree:

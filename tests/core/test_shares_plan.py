@@ -82,11 +82,10 @@ def test_a_plan_of_a_later_release_is_not_half_read() -> None:
     assert read(order_of(1, 1, 300, THREE)._replace(name="metrics/plan")) is None
 
 
-def test_the_floor_and_the_bounds_are_those_of_the_policies() -> None:
+def test_the_floor_is_that_of_the_policies() -> None:
     """The core cannot ask them."""
     for classes in range(2, bounds.CLASSES_MAX + 1):
         assert floor_of(classes) == round(policy.floor_of(classes), 3) * 1000
-    assert (bounds.CLASSES_MAX, bounds.THOUSANDTHS) == (policy.CLASSES_MAX, wanted.THOUSANDTHS)
 
 
 def test_every_text_that_is_accepted_makes_a_plan() -> None:

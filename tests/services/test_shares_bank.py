@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from loops import over
 
+from subord.core.carriage.shares.interface import Branch, Decision
 from subord.services.shares.bank import Bank, balanced, deposited, initial, normal, reward_of
-from subord.services.shares.policy import Branch, Decision, floor_of, weights_of
+from subord.services.shares.policy import floor_of, weights_of
 
 WANTED = (60.0, 30.0, 10.0)
 ACCOUNTS = (0.0, 0.0, 0.0)

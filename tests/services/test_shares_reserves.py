@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from loops import over
 
-from subord.services.shares.policy import Branch
+from subord.core.carriage.shares.interface import Branch
 from subord.services.shares.reserves import SLACK, NoSolverError, Reserves, filled_up
 
 WANTED = (60.0, 30.0, 10.0)

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from loops import over
 
+from subord.core.carriage.shares.interface import Branch
 from subord.services.shares.folding import folded, over_time
-from subord.services.shares.policy import Branch
 from subord.services.shares.tickets import tickets_for, whole
 from subord.services.shares.wanted import Share, WantedError, check_known, parse
 

@@ -9,8 +9,8 @@ from random import Random
 import pytest
 from loops import over
 
+from subord.core.carriage.shares.interface import Branch, Decision, Row
 from subord.services.shares.bank import Bank
-from subord.services.shares.policy import Branch, Decision, Row
 from subord.services.shares.simulation import experiments
 from subord.services.shares.simulation.actors import REQUESTS, Leader, Node
 from subord.services.shares.simulation.experiments import WANTED

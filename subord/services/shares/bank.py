@@ -24,17 +24,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from subord.services.shares.policy import (
-    PERCENT,
-    Branch,
-    Decision,
-    Row,
-    Step,
-    checked,
-    floor_of,
-    total_of,
-    weights_of,
-)
+from subord.core.carriage.shares.interface import Branch, Decision, Row, Step
+from subord.services.shares.policy import PERCENT, checked, floor_of, total_of, weights_of
 
 ADJUSTMENT: Final = 2.0
 """Tickets that a needy class gains, and another loses, in a round ("a small adjustment number of 2 is used")."""

@@ -1,14 +1,13 @@
 """A policy of shares as the part of the carriage is given one (core/carriage/shares).
 
-Input is a policy; output is an Arithmetic, whose reports and decisions are those of the policy in types of the core.
+Input is a policy; output is an Arithmetic. Invariant: whatever a policy fails with is UndecidedError.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from subord.core.carriage.shares import interface
-from subord.core.carriage.shares.interface import Decided, Row, UndecidedError
+from subord.core.carriage.shares.interface import Branch, Decision, Row, UndecidedError
 from subord.services.shares import folding, policy
 from subord.services.shares.policy import Policy
 from subord.services.shares.reserves import UnsolvedError
@@ -20,16 +19,15 @@ class Dividing:
     def __init__(self, chosen: Policy) -> None:
         self._policy = chosen
 
-    def fault_of(self, branch: interface.Branch, classes: int) -> str:
-        return policy.fault_of(policy.Branch(*branch), classes)
+    def fault_of(self, branch: Branch, classes: int) -> str:
+        return policy.fault_of(branch, classes)
 
-    def folded(self, branches: Sequence[interface.Branch]) -> interface.Branch:
-        return interface.Branch(*folding.folded([policy.Branch(*each) for each in branches]))
+    def folded(self, branches: Sequence[Branch]) -> Branch:
+        return folding.folded(branches)
 
-    def decide(self, branches: Sequence[interface.Branch], wanted: Row, accounts: Row) -> Decided:
+    def decide(self, branches: Sequence[Branch], wanted: Row, accounts: Row) -> Decision:
         """Raises UndecidedError."""
         try:
-            found = self._policy.decide([policy.Branch(*each) for each in branches], wanted, accounts)
+            return self._policy.decide(branches, wanted, accounts)
         except (ValueError, UnsolvedError) as error:
             raise UndecidedError(str(error)) from None
-        return Decided(found.rows, found.accounts, tuple(interface.Step(*each) for each in found.steps))

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from operator import mul
 
-from subord.services.shares.policy import Branch, Row
+from subord.core.carriage.shares.interface import Branch, Row
 
 
 def folded(branches: Sequence[Branch]) -> Branch:

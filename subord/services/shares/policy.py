@@ -11,50 +11,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import inf
 from operator import mul
-from typing import Final, NamedTuple, Protocol
+from typing import Final, Protocol
+
+from subord.core.carriage.shares.interface import Branch, Decision, Row
 
 PERCENT: Final = 100.0
-CLASSES_MAX: Final = 126
-"""With more, a report of 9 + 8 * classes bytes is above 1 KiB."""
 FLOOR: Final = 1.0
 """A class that is idle on a node keeps one ticket there, so its next request is served (decision A3)."""
 ROUNDING: Final = 0.5
 """Percent; reports carry whole thousandths of a ticket, and a period is measured with a clock."""
 FLOORS_SUM_MAX: Final = PERCENT / 2
 """With more than 50 classes the floor is lower, so that half of a node can still be divided."""
-
-Row = Sequence[float]
-"""One number for each class."""
-
-
-class Branch(NamedTuple):
-    """The report of a branch: means over its nodes, and their number."""
-
-    allocation: Row
-    usage: Row
-    needy: Sequence[bool]
-    """For each class: work was left over at the end of the period (decision A1)."""
-    nodes: float
-
-
-class Step(NamedTuple):
-    """One step of a computation, for a person who asks why a row is as it is."""
-
-    word: str
-    columns: Sequence[Row]
-    """For each class the tickets of each branch; a step on accounts alone has none."""
-    totals: Row
-    """For each class the tickets of all branches together, in units of a branch of mean size."""
-
-
-class Decision(NamedTuple):
-    """The outcome of one round."""
-
-    rows: list[list[float]]
-    """For each branch its shares."""
-    accounts: list[float]
-    """For each class, for the next round."""
-    steps: tuple[Step, ...]
 
 
 class Policy(Protocol):

@@ -20,18 +20,9 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import Any, Final, NamedTuple
 
+from subord.core.carriage.shares.interface import Branch, Decision, Row, Step
 from subord.services.shares.bank import normal
-from subord.services.shares.policy import (
-    PERCENT,
-    Branch,
-    Decision,
-    Row,
-    Step,
-    checked,
-    floor_of,
-    total_of,
-    weights_of,
-)
+from subord.services.shares.policy import PERCENT, checked, floor_of, total_of, weights_of
 
 K_MAX: Final = 5.0
 K_FACTOR: Final = 500.0

@@ -12,11 +12,10 @@ from collections.abc import Collection
 from decimal import Decimal
 from typing import Final, NamedTuple
 
-from subord.services.shares.policy import CLASSES_MAX, floor_of
+from subord.core.carriage.shares.bounds import CLASSES_MAX, THOUSANDTHS
+from subord.services.shares.policy import floor_of
 
 NAME: Final = re.compile(r"[a-z0-9][a-z0-9_.-]{0,31}")
-THOUSANDTHS: Final = 100_000
-"""100 percent; a thousandth of a ticket is what reports and rows carry."""
 TEXT_MAX: Final = CLASSES_MAX * 48
 _PERCENT = re.compile(r"\d{1,3}(\.\d{1,3})?", re.ASCII)
 _EXAMPLE: Final = "web=60,batch=30,rest=10"

@@ -18,24 +18,27 @@ Row = Sequence[float]
 
 
 class Branch(NamedTuple):
-    """The report of a branch: means over its nodes, and their number. `needy`: work was left over at the end."""
+    """The report of a branch: means over its nodes, and their number."""
 
     allocation: Row
     usage: Row
     needy: Sequence[bool]
+    """For each class: work was left over at the end of the period."""
     nodes: float
 
 
 class Step(NamedTuple):
-    """One step of a decision: for each class the tickets of each branch, and of all together."""
+    """One step of a decision, for a person who asks why a row is as it is."""
 
     word: str
     columns: Sequence[Row]
+    """For each class the tickets of each branch; a step on accounts alone has none."""
     totals: Row
+    """For each class the tickets of all branches together, in units of a branch of mean size."""
 
 
-class Decided(NamedTuple):
-    """`rows`: for each branch its shares. `accounts`: for each class, for the next round."""
+class Decision(NamedTuple):
+    """The outcome of one round: for each branch its shares, and for each class the account for the next round."""
 
     rows: Sequence[Row]
     accounts: Row
@@ -57,7 +60,7 @@ class Arithmetic(Protocol):
         """The report of all branches together."""
         ...
 
-    def decide(self, branches: Sequence[Branch], wanted: Row, accounts: Row) -> Decided:
+    def decide(self, branches: Sequence[Branch], wanted: Row, accounts: Row) -> Decision:
         """The shares of each branch for the next round. Raises UndecidedError."""
         ...
 
@@ -159,7 +162,7 @@ class Overview(NamedTuple):
     branches: tuple[OfBranch, ...]
     left_out: tuple[LeftOut, ...]
     order: tuple[Position, ...]
-    decided: Decided | None
+    decided: Decision | None
     decided_age_s: float | None
     undecided: str
     dropped: Mapping[str, int]

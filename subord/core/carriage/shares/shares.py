@@ -26,7 +26,7 @@ from subord.core.carriage.shares.interface import (
     Arithmetic,
     Branch,
     Branches,
-    Decided,
+    Decision,
     Measure,
     Measured,
     Obey,
@@ -68,7 +68,7 @@ class Shares:
         self._measure_at = self._decide_at = inf
         self._accounts: Row = ()
         self._order: tuple[Position, ...] = ()
-        self._decided: Decided | None = None
+        self._decided: Decision | None = None
         self._decided_at = -inf
         self._undecided = ""
 

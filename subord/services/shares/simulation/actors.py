@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from math import inf
 from typing import Final, Protocol
 
+from subord.core.carriage.shares.interface import Branch, Row
 from subord.services.shares.folding import folded, over_time
-from subord.services.shares.policy import Branch, Policy, Row
+from subord.services.shares.policy import Policy
 from subord.services.shares.simulation.serving import Serve
 from subord.services.shares.tickets import whole
 
@@ -100,7 +101,7 @@ class Leader:
         self.branches = branches
         self._wanted = wanted
         self._policy = policy
-        self._accounts: list[float] = [0.0] * len(wanted)
+        self._accounts: Row = [0.0] * len(wanted)
         self._heard: dict[int, Branch] = {}
         self._rounds: list[Branch] = []
         """Of its own, since the last report."""

@@ -12,7 +12,8 @@ from math import inf
 from random import Random
 from typing import Final, NamedTuple
 
-from subord.services.shares.policy import Policy, Row
+from subord.core.carriage.shares.interface import Row
+from subord.services.shares.policy import Policy
 from subord.services.shares.simulation.actors import Node
 from subord.services.shares.simulation.playing import Cluster, skewed, together
 from subord.services.shares.simulation.serving import fluid, lottery

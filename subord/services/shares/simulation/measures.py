@@ -18,8 +18,9 @@ from typing import Final, Literal, NamedTuple
 import msgspec
 
 from subord.api.models.document import Document
+from subord.core.carriage.shares.interface import Branch, Decision, Row
 from subord.services.shares.bank import Bank
-from subord.services.shares.policy import Branch, Decision, Policy, Row
+from subord.services.shares.policy import Policy
 from subord.services.shares.reserves import Reserves
 from subord.services.shares.simulation import experiments
 from subord.services.shares.simulation.experiments import FIGURES, WANTED, Run

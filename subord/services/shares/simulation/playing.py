@@ -12,7 +12,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from random import Random
 
-from subord.services.shares.policy import Policy, Row
+from subord.core.carriage.shares.interface import Row
+from subord.services.shares.policy import Policy
 from subord.services.shares.simulation.actors import REQUESTS, Leader, Node
 from subord.services.shares.simulation.serving import Serve
 

@@ -15,13 +15,13 @@ from typing import Final, cast
 from subord.core.carriage.engine.engine import Engine
 from subord.core.carriage.engine.interface import Event, Transmit, Wakeup
 from subord.core.carriage.engine.tree import Tree
-from subord.core.carriage.shares.interface import Arithmetic, Branch, Measure, Measured, Obey, Overview, Planned
+from subord.core.carriage.shares.interface import Arithmetic, Branch, Measure, Measured, Obey, Overview, Planned, Row
 from subord.core.carriage.shares.plan import Plan
 from subord.core.carriage.shares.shares import Shares
 from subord.core.view import Position
 from subord.services.shares.bank import Bank
 from subord.services.shares.dividing import Dividing
-from subord.services.shares.policy import PERCENT, Row
+from subord.services.shares.policy import PERCENT
 from subord.services.shares.simulation.actors import PERIOD_S, REQUESTS, Node
 from subord.services.shares.simulation.serving import Serve
 from subord.sim.services.still import Edge, Still, StillNode
