@@ -10,25 +10,18 @@ the fold is.
 
 from __future__ import annotations
 
-import argparse
-import json
 import sys
 import time
-from pathlib import Path
 from random import Random
 from typing import Any
 
-REPOSITORY = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(REPOSITORY / "netns-lab"), str(REPOSITORY / "docs")]
+from measures import over_trees
 
-from measures import natural  # noqa: E402 - found by the line above
-from netlab.common import measure, results  # noqa: E402
-
-from subord.core.carriage.reports.records import Record  # noqa: E402
-from subord.core.view import Position  # noqa: E402
-from subord.services.metrics.record import record_of  # noqa: E402
-from subord.services.metrics.wanted import USUAL, chosen  # noqa: E402
-from subord.sim.services.still import Still, complete  # noqa: E402
+from subord.core.carriage.reports.records import Record
+from subord.core.view import Position
+from subord.services.metrics.record import record_of
+from subord.services.metrics.wanted import USUAL, chosen
+from subord.sim.services.still import Still, complete
 
 INTERVAL_S = 10.0
 WARM_INTERVALS = 12
@@ -99,21 +92,8 @@ def measured(nodes: int, fanout: int, intervals: int) -> dict[str, Any]:
 
 def main(words: list[str]) -> int:
     """The exit code."""
-    parser = argparse.ArgumentParser(description="what the metrics of all nodes cost the root")
-    parser.add_argument("--nodes", type=natural, nargs="+", default=[100, 300, 500, 1_000, 10_000])
-    parser.add_argument("--fanout", type=natural, nargs="+", default=[2, 8])
-    parser.add_argument("--intervals", type=natural, default=10, metavar="K")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="also write the rows to this file")
-    given = parser.parse_args(words)
-    about = {"machine": measure.machine(), "commit": measure.commit()}
-    runs: list[dict[str, Any]] = []
-    for fanout in given.fanout:
-        for nodes in given.nodes:
-            runs.append(measured(nodes, fanout, given.intervals))
-            print(json.dumps(runs[-1]), flush=True)
-            if given.json is not None:
-                results.write_json(given.json, {**about, "runs": runs})
-    return 0
+    sizes = [100, 300, 500, 1_000, 10_000]
+    return over_trees(words, "what the metrics of all nodes cost the root", sizes, ("intervals", 10), measured)
 
 
 if __name__ == "__main__":

@@ -9,29 +9,22 @@ bytes that it sends, its processor time in the engine, and that to look up all m
 
 from __future__ import annotations
 
-import argparse
-import json
 import statistics
 import sys
 import time
-from pathlib import Path
 from secrets import token_bytes
 from types import SimpleNamespace
 from typing import Any
 
-REPOSITORY = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(REPOSITORY / "netns-lab"), str(REPOSITORY / "docs")]
+from measures import over_trees
 
-from measures import natural  # noqa: E402 - found by the line above
-from netlab.common import measure, results  # noqa: E402
-
-from subord.core.carriage.engine import bounds  # noqa: E402
-from subord.core.carriage.engine.frames import order_of  # noqa: E402
-from subord.core.carriage.engine.interface import Issue  # noqa: E402
-from subord.core.claims import Claim  # noqa: E402
-from subord.core.messages import Change  # noqa: E402
-from subord.core.roster_tree import RosterTree  # noqa: E402
-from subord.sim.services.still import PING, Still, complete  # noqa: E402
+from subord.core.carriage.engine import bounds
+from subord.core.carriage.engine.frames import order_of
+from subord.core.carriage.engine.interface import Issue
+from subord.core.claims import Claim
+from subord.core.messages import Change
+from subord.core.roster_tree import RosterTree
+from subord.sim.services.still import PING, Still, complete
 
 LEFT_S = 30.0
 LOOKS = 5
@@ -86,21 +79,8 @@ def roster_ms(nodes: int, fanout: int) -> float:
 
 def main(words: list[str]) -> int:
     """The exit code."""
-    parser = argparse.ArgumentParser(description="what an order costs the root")
-    parser.add_argument("--nodes", type=natural, nargs="+", default=[100, 300, 500, 1_000, 10_000, 100_000])
-    parser.add_argument("--fanout", type=natural, nargs="+", default=[2, 8])
-    parser.add_argument("--orders", type=natural, default=5, metavar="K", help="of each tree")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="also write the rows to this file")
-    given = parser.parse_args(words)
-    about = {"machine": measure.machine(), "commit": measure.commit()}
-    runs: list[dict[str, Any]] = []
-    for fanout in given.fanout:
-        for nodes in given.nodes:
-            runs.append(measured(nodes, fanout, given.orders))
-            print(json.dumps(runs[-1]), flush=True)
-            if given.json is not None:
-                results.write_json(given.json, {**about, "runs": runs})
-    return 0
+    sizes = [100, 300, 500, 1_000, 10_000, 100_000]
+    return over_trees(words, "what an order costs the root", sizes, ("orders", 5), measured)
 
 
 if __name__ == "__main__":

@@ -29,6 +29,30 @@ def run(words: list[str], description: str, measures: Mapping[str, Measure], see
     return 0
 
 
+def over_trees(
+    words: list[str],
+    description: str,
+    sizes: list[int],
+    times: tuple[str, int],
+    measured: Callable[[int, int, int], Row],
+) -> int:
+    """The exit code. A row for each fan-out and number of nodes. `times`: the option with the number that `measured`
+    gets after these two, and its default."""
+    name, default = times
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--nodes", type=natural, nargs="+", default=sizes, metavar="N")
+    parser.add_argument("--fanout", type=natural, nargs="+", default=[2, 8], metavar="P")
+    parser.add_argument(f"--{name}", type=natural, default=default, metavar="K", help="of each tree")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="also write the rows to this file")
+    given = parser.parse_args(words)
+    document: dict[str, Any] = {**measure_growth.about(), "runs": []}
+    for fanout in given.fanout:
+        for nodes in given.nodes:
+            row = measured(nodes, fanout, getattr(given, name))
+            measure_growth.add_row(document, row, json.dumps(row), given.json)
+    return 0
+
+
 def natural(text: str) -> int:
     """A number of at least 1. Raises ArgumentTypeError."""
     if not text.isdecimal() or int(text) < 1:

@@ -40,6 +40,6 @@ def test_a_small_tree_is_measured(tmp_path: Path, script: str, words: str, figur
     given = ["--nodes", f"{NODES}", "--fanout", "2", *words.split(), "--json", str(file)]
     assert imported(script).main(given) == 0
     found = json.loads(file.read_text())
-    assert found.keys() == {"machine", "commit", "runs"}
+    assert found.keys() >= {"machine", "commit", "runs"}
     (run,) = found["runs"]
     assert (run["nodes"], run["fanout"], run[figure] > 0) == (NODES, 2, True)
