@@ -57,7 +57,8 @@ class Room:
 
     def __init__(self, folder: Path, first_process: int) -> None:
         self.folder = folder
-        self._enter = ["nsenter", "--target", str(first_process), "--net", "--mount", "--uts", "--pid", "--"]
+        self.enter_network = ["nsenter", "--target", str(first_process), "--net", "--"]
+        self.enter = ["nsenter", "--target", str(first_process), "--net", "--mount", "--uts", "--pid", "--"]
         self.environment = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C.UTF-8", "HOME": "/", "TZ": "UTC"}
 
     def words(self, *words: str | Path, user: str = "root") -> list[str]:
@@ -65,7 +66,7 @@ class Room:
         number, group = USERS[user]
         become = ["setpriv", f"--reuid={number}", f"--regid={group}", "--clear-groups", "--"]
         environment = [f"{name}={value}" for name, value in self.environment.items()]
-        return [*self._enter, *(become if number else []), "env", "-i", *environment, *map(str, words)]
+        return [*self.enter, *(become if number else []), "env", "-i", *environment, *map(str, words)]
 
     def run(self, *words: str | Path, user: str = "root", given: str = "", check: bool = True) -> str:
         """Its standard output. With `check` it must succeed."""
@@ -126,7 +127,7 @@ def until(condition: Callable[[], object], what: Callable[[], str]) -> None:
     deadline = time.monotonic() + WAIT_S_MAX
     while not condition():
         assert time.monotonic() < deadline, f"never happened: {what()}"
-        time.sleep(0.05)
+        time.sleep(0.2)
 
 
 def need(programs: Mapping[str, str]) -> None:
