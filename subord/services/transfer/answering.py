@@ -1,0 +1,172 @@
+"""Serves the methods of a transfer queue at the agent's socket (local.py).
+
+Inputs are connections of processes of this host, of any user, and a keeper, which decides; outputs are answers.
+Invariants: each request comes with the user that the kernel names; what is no request ends its own connection alone;
+at most CONNECTIONS_MAX are served at once, and those of methods that only wait cost no thread and no process.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import struct
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Final, NamedTuple, Protocol
+
+import trio
+
+from subord.services.transfer.local import (
+    DONE,
+    LINE_BYTES_MAX,
+    PENDING,
+    WRONG,
+    Answer,
+    Sense,
+    Start,
+    Want,
+    request_in,
+)
+
+CONNECTIONS_MAX: Final = 8192
+REQUEST_S_MAX: Final = 10.0
+TAKEN_S_MAX: Final = 60.0
+_BACKLOG: Final = 1024
+"""All jobs of a burst start their methods at once, and an agent that was started again is asked by all."""
+_CREDENTIALS: Final = struct.Struct("3i")
+_READ_BYTES: Final = 64 << 10
+
+
+class Caller(NamedTuple):
+    """Whose process has sent a request."""
+
+    pid: int
+    uid: int
+
+
+Tell = Callable[[Answer], Awaitable[None]]
+
+
+class Keeper(Protocol):
+    """What the agent does for methods. A refusal raises ValueError with a sentence."""
+
+    async def start(self, caller: Caller, request: Start, tell: Tell) -> Answer:
+        """One of ENDS. Before, `tell` is called with ACCEPTED when the job is on the disk, and with SENT before it is
+        sent. Cancelled when the method has gone: its job may have ended, which the next look at the cell shows."""
+
+    async def told(self, request: Start, answer: Answer, *, is_taken: bool) -> None:
+        """The method has ended after this answer of `start`; not taken: it had gone before it read it."""
+
+    async def want(self, caller: Caller, request: Want) -> None:
+        """Note it."""
+
+    async def sense(self) -> int:
+        """What the load sensor reports."""
+
+
+def bound(path: Path) -> trio.SocketListener:
+    """A socket for all users of this host. Raises OSError."""
+    path.unlink(missing_ok=True)
+    own = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
+    own.bind(str(path))
+    os.chmod(path, 0o666)  # noqa: S103 - the kernel tells who asks
+    own.listen(_BACKLOG)
+    return trio.SocketListener(trio.socket.from_stdlib_socket(own))
+
+
+async def serve(
+    listener: trio.SocketListener, keeper: Keeper, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
+) -> None:
+    """Until it is cancelled."""
+    places = trio.CapacityLimiter(CONNECTIONS_MAX)
+
+    async def served(stream: trio.SocketStream) -> None:
+        if places.available_tokens < 1:
+            await stream.aclose()
+            return
+        async with places, stream:
+            with suppress(trio.BrokenResourceError):  # the method has gone
+                await _answer(stream, keeper)
+
+    task_status.started()  # the socket listens already
+    await trio.serve_listeners(served, [listener])
+
+
+async def _answer(stream: trio.SocketStream, keeper: Keeper) -> None:
+    line = b""
+    with trio.move_on_after(REQUEST_S_MAX):
+        line = await _line(stream)
+    try:
+        match request_in(line):
+            case Start() as request:
+                await _serve_start(stream, keeper, request)
+                return
+            case Want() as request:
+                await keeper.want(_caller(stream), request)
+                answer = Answer(DONE)
+            case Sense():
+                answer = Answer(PENDING, await keeper.sense())
+    except ValueError as error:
+        answer = Answer(WRONG, reason=str(error) or "it is no request")
+    await stream.send_all(answer.line())
+
+
+async def _serve_start(stream: trio.SocketStream, keeper: Keeper, request: Start) -> None:
+    """Raises BrokenResourceError."""
+    answer: Answer | None = None
+
+    async def tell(word: Answer) -> None:
+        with suppress(trio.BrokenResourceError):  # the watch ends it all
+            await stream.send_all(word.line())
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(_watch, stream, nursery.cancel_scope)
+        try:
+            answer = await keeper.start(_caller(stream), request, tell)
+        except ValueError as error:
+            answer = Answer(WRONG, reason=str(error))
+        nursery.cancel_scope.cancel()
+    if answer is None:
+        return
+    is_taken = await _is_taken(stream, answer)
+    if answer.word != WRONG:
+        await keeper.told(request, answer, is_taken=is_taken)
+
+
+async def _is_taken(stream: trio.SocketStream, answer: Answer) -> bool:
+    """Whether the method has read it: the kernel tells when a connection was closed with something unread."""
+    try:
+        await stream.send_all(answer.line())
+        with trio.move_on_after(TAKEN_S_MAX):
+            return not await stream.receive_some(_READ_BYTES)
+    except trio.BrokenResourceError:
+        pass
+    return False
+
+
+async def _watch(stream: trio.SocketStream, scope: trio.CancelScope) -> None:
+    """A method says nothing more, and has gone when it closes its end."""
+    with suppress(trio.BrokenResourceError):
+        while await stream.receive_some(_READ_BYTES):
+            pass
+    scope.cancel()
+
+
+async def _line(stream: trio.SocketStream) -> bytes:
+    """What is no whole line is no request either."""
+    found = bytearray()
+    while len(found) <= LINE_BYTES_MAX:
+        part = await stream.receive_some(_READ_BYTES)
+        if not part:
+            break
+        found += part
+        if part.endswith(b"\n"):
+            return bytes(found)
+    return b""
+
+
+def _caller(stream: trio.SocketStream) -> Caller:
+    raw = stream.socket.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+    pid, uid, _ = _CREDENTIALS.unpack(raw)
+    return Caller(pid, uid)

@@ -1,0 +1,1 @@
+"""Cells: the batch system of one cluster, as far as transfer queues need it."""

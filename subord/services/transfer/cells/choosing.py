@@ -1,0 +1,40 @@
+"""Which cell has which name: the batch systems of services/batch.
+
+Inputs are a name and the environment of its commands; output is a cell. An adapter is imported when it is chosen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from subord.services.batch.adapter import NAMES
+from subord.services.transfer.cells.interface import Cell
+
+
+def cell_of(
+    name: str,
+    transfer: str = "transfer",
+    environment: Mapping[str, str] | None = None,
+    prefix: tuple[str, ...] = (),
+    *,
+    is_verified: bool = True,
+) -> Cell:
+    """`transfer`: the name of the transfer queue, of Grid Engine alone. `prefix`: words before each command. Raises
+    ValueError."""
+    from subord.services.batch.running import Commands
+
+    own = dict(environment or {})
+    match name:
+        case "gridengine":
+            from subord.services.batch.gridengine.adapter import ENVIRONMENT as GRIDENGINE
+            from subord.services.transfer.cells.gridengine.accounting import path_of
+            from subord.services.transfer.cells.gridengine.adapter import GridEngineCell
+
+            commands = Commands(GRIDENGINE | own, prefix)
+            return GridEngineCell(commands, transfer, path_of(own), is_verified=is_verified)
+        case "slurm":
+            from subord.services.batch.slurm.adapter import ENVIRONMENT as SLURM
+            from subord.services.transfer.cells.slurm.adapter import SlurmCell
+
+            return SlurmCell(Commands(SLURM | own, prefix), is_verified=is_verified)
+    raise ValueError(f"no batch system is called {name!r}: {', '.join(NAMES)}")

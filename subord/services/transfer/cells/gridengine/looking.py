@@ -1,0 +1,75 @@
+"""What qstat shows of a cell: how many jobs wait, the foreign ones, and those in the transfer queue.
+
+Inputs are records of jobs, and which of them have which marks; outputs are values of interface.py. Marks are in the
+account of a job, which only `qstat -j` shows, with the reasons of errors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final, NamedTuple
+
+from subord.services.batch.gridengine.xml import elements
+from subord.services.batch.records import Job, JobState, tasks_of
+from subord.services.transfer.cells.interface import Being, Foreign, Leaving, Look
+from subord.services.transfer.jobs import MARK, REASON_MAX
+
+_BEINGS: Final = {
+    JobState.HELD: Being.HELD,
+    JobState.QUEUED: Being.QUEUED,
+    JobState.RUNNING: Being.RUNNING,
+    JobState.SUSPENDED: Being.SUSPENDED,
+    JobState.ENDING: Being.ENDING,
+    JobState.ERROR: Being.ERROR,
+}
+_BOUND: Final = frozenset("hRq")
+"""The letters of a job that waits, was started before, and is held: qstat does not tell by which hold."""
+_TAGS: Final = ("JB_job_number", "JB_account", "QIM_message")
+
+
+class Detail(NamedTuple):
+    """`mark`: "": the job is of this cluster. `reason`: why it is in error."""
+
+    mark: str
+    reason: str = ""
+
+
+def details_in(text: str) -> dict[str, Detail]:
+    """Of the jobs in the output of `qstat -j NUMBERS -xml`, by their numbers. Raises AnswerError."""
+    found: dict[str, Detail] = {}
+    job = ""
+    for element in elements(text, *_TAGS):
+        value = (element.text or "").strip()
+        if element.tag == "JB_job_number":
+            job = value
+            found[job] = Detail("")
+        elif element.tag == "JB_account":
+            found[job] = Detail(value if value.startswith(f"{MARK}.") else "")
+        elif job:
+            found[job] = found[job]._replace(reason=" ".join(value.split())[:REASON_MAX])
+    return found
+
+
+def look_of(jobs: Iterable[Job], details: Mapping[str, Detail], transfer: str) -> Look:
+    """`transfer`: the name of the transfer queue, where nothing runs that waits for its own cluster."""
+    jobs = list(jobs)
+    waiting = [job for job in jobs if job.state == JobState.QUEUED and not _is_for(transfer, job)]
+    foreign = [_foreign(job, detail) for job in jobs if (detail := details.get(job.id)) and detail.mark]
+    leaving = [
+        Leaving(job.id, job.task or 0, job.state == JobState.SUSPENDED, job.state == JobState.ENDING)
+        for job in jobs
+        if job.queue == transfer and not (details.get(job.id) or Detail("")).mark
+    ]
+    bound = [(job.id, job.task or 0) for job in jobs if set(job.word) >= _BOUND]
+    return Look(tasks_of(waiting), tuple(foreign), tuple(leaving), tuple(bound))
+
+
+def _is_for(transfer: str, job: Job) -> bool:
+    """Whether it may run in no other queue."""
+    return bool(job.queues) and {each.partition("@")[0] for each in job.queues} == {transfer}
+
+
+def _foreign(job: Job, detail: Detail) -> Foreign:
+    being = _BEINGS.get(job.state, Being.ERROR)
+    reason = "" if being != Being.ERROR else detail.reason or f"its state is {job.word!r}"
+    return Foreign(detail.mark, job.id, being, reason, is_unstarted="q" in job.word and "R" not in job.word)

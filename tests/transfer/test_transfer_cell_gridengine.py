@@ -1,0 +1,429 @@
+"""The answers of Grid Engine 8.1.9, as recorded from real cells, and what a cell makes of damaged ones."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from said_commands import Answer, SaidCommands
+
+from subord.services.batch.faults import AnswerError
+from subord.services.batch.records import Fault, Refused, Unavailable
+from subord.services.batch.running import Ran
+from subord.services.transfer.cells.gridengine import accounting, describing, submitting
+from subord.services.transfer.cells.gridengine.adapter import UNSURE_S, GridEngineCell
+from subord.services.transfer.cells.gridengine.looking import Detail, details_in
+from subord.services.transfer.cells.interface import Being, Deed, Foreign, Leaving, Look, Sought, Submitted
+from subord.services.transfer.jobs import Spec
+
+RECORDED = Path(__file__).parent / "recorded"
+QUEUE = "transfer1"
+SPEC = Spec(user="ann", name="n", script="exit 0\n")
+MARK = "sb.home.7.0.1795715165000"
+ALL, SHOW, SUBMIT = "qstat -u * -f -r -xml", "qstat -xml -j", "runuser"
+EMPTY = "<job_info><queue_info></queue_info><job_info></job_info></job_info>"
+SILENT = Ran(
+    1,
+    b"",
+    "error: commlib error: got select error (Connection refused)\n"
+    'Unable to run job: unable to send message to qmaster using port 1 on host "b-head": got send error.\nExiting.\n',
+)
+MISSING = Unavailable(Fault.MISSING, "qstat is not on this node")
+
+
+def recorded(name: str) -> str:
+    return (RECORDED / name).read_text(encoding="utf-8")
+
+
+class Clock:
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def cell(answers: dict[str, Answer], clock: Clock | None = None) -> tuple[GridEngineCell, SaidCommands]:
+    said = SaidCommands(answers)
+    return GridEngineCell(said, QUEUE, "/accounting", clock=clock or Clock()), said
+
+
+# -- looks --------------------------------------------------------------------------------------------------------
+
+
+async def test_foreign_jobs_are_found_by_their_marks() -> None:
+    own, said = cell({ALL: recorded("qstat-away.xml"), SHOW: recorded("qstat-j-away.xml")})
+    look = await own.look()
+    assert isinstance(look, Look)
+    assert look.foreign == (
+        Foreign("sb.home.21.0.1795715165000", "18", Being.SUSPENDED),
+        Foreign("sb.home.23.5.1795715165002", "20", Being.RUNNING),
+        Foreign("sb.home.25.0.1795715165002", "22", Being.RUNNING),
+        Foreign("sb.home.26.0.1795715165003", "23", Being.RUNNING),
+        Foreign("sb.home.22.0.1795715165001", "19", Being.QUEUED),
+        Foreign("sb.home.12.0.1795715165003", "24", Being.QUEUED, is_unstarted=True),
+        Foreign("sb.home.24.0.1795715165002", "21", Being.HELD, is_unstarted=True),
+    )
+    assert (look.pending, look.leaving, look.bound) == (2, (), ())
+    assert await own.look() == look
+    assert said.ran == [ALL, f"{SHOW} 18,19,20,21,22,23,24", ALL], "one query, but for the first look"
+
+
+async def test_jobs_in_the_transfer_queue_and_those_that_wait() -> None:
+    """A job that may only run in the transfer queue does not wait for a slot of this cell."""
+    own, _ = cell({ALL: recorded("qstat-home.xml"), SHOW: recorded("qstat-j.xml")})
+    look = await own.look()
+    assert isinstance(look, Look)
+    assert set(look.leaving) == {
+        Leaving("5", 0),
+        Leaving("7", 2),
+        Leaving("7", 4, is_suspended=True),
+        Leaving("11", 0, is_ending=True),
+        Leaving("12", 0),
+        Leaving("13", 0),
+    }
+    assert (look.pending, look.foreign) == (1, ())
+
+
+async def test_the_reason_of_an_error_is_asked_for_once() -> None:
+    own, said = cell({ALL: recorded("qstat-error.xml"), SHOW: recorded("qstat-j-away.xml")})
+    first = await own.look()
+    assert isinstance(first, Look)
+    assert {each.id: each.being for each in first.foreign} == {"22": Being.RUNNING, "24": Being.ERROR}
+    said.answers[SHOW] = recorded("qstat-j-error.xml").replace(">10<", ">24<")
+    second, third = await own.look(), await own.look()
+    assert second == third
+    assert isinstance(second, Look)
+    assert "can't open output file" in second.foreign[1].reason
+    assert said.ran == [ALL, f"{SHOW} 22,24", ALL, f"{SHOW} 24", ALL]
+
+
+async def test_a_bound_job_is_one_that_was_started_before_and_is_held() -> None:
+    for word, bound in (("hRwq", True), ("Rq", False), ("hqw", False), ("hr", False)):
+        text = recorded("qstat-error.xml").replace("<state>Eqw<", f"<state>{word}<")
+        own, _ = cell({ALL: text, SHOW: recorded("qstat-j-away.xml")})
+        look = await own.look()
+        assert isinstance(look, Look)
+        assert look.bound == ((("24", 0),) if bound else ()), word
+
+
+async def test_marks_are_asked_for_after_a_submission_without_an_answer() -> None:
+    clock = Clock()
+    own, said = cell({ALL: EMPTY, SUBMIT: Unavailable(Fault.SLOW, "qsub has not ended")}, clock)
+    assert await own.look() == Look(0, ())
+    assert isinstance(await own.submit(MARK, "ann", SPEC), Unavailable)
+    said.answers |= {ALL: recorded("qstat-away.xml"), SHOW: recorded("qstat-j-away.xml")}
+    look = await own.look()
+    assert isinstance(look, Look)
+    assert len(look.foreign) == 7
+    clock.now = UNSURE_S
+    assert await own.look() == look
+    assert [each.startswith(SHOW) for each in said.ran] == [False, False, False, True, False]
+
+
+async def test_a_look_that_misses_marks_is_none() -> None:
+    own, said = cell({ALL: recorded("qstat-away.xml"), SHOW: SILENT})
+    assert isinstance(await own.look(), Unavailable)
+    said.answers[SHOW] = recorded("qstat-j-away.xml")[:-200]
+    garbled = await own.look()
+    assert isinstance(garbled, Unavailable)
+    assert garbled.fault == Fault.GARBLED
+
+
+@pytest.mark.parametrize(
+    ("answer", "fault"),
+    [
+        (SILENT, Fault.SILENT),
+        (MISSING, Fault.MISSING),
+        ("", Fault.GARBLED),
+        (recorded("qstat-away.xml")[:900], Fault.GARBLED),
+        ("<!DOCTYPE x []><x/>", Fault.GARBLED),
+        (Ran(1, b"", "error: no permission"), Fault.RIGHTS),
+        (Ran(-9, b"", ""), Fault.FAILED),
+        (Ran(1, b"", "error: failed receiving gdi request response for mid=1"), Fault.SILENT),
+    ],
+    ids=str,
+)
+async def test_what_is_no_look_says_why(answer: Answer, fault: Fault) -> None:
+    own, _ = cell({ALL: answer, SHOW: answer})
+    for outcome in (await own.look(), await own.describe(["5"]), await own.keep("5")):
+        assert isinstance(outcome, Unavailable)
+        assert outcome.fault == fault
+
+
+def test_details_of_a_text_without_jobs() -> None:
+    assert details_in(recorded("qstat-j-none.xml")) == {}
+    assert details_in(recorded("qstat-j.xml")) == dict.fromkeys("567", Detail(""))
+
+
+# -- submissions --------------------------------------------------------------------------------------------------
+
+
+async def test_a_submission_tells_the_number() -> None:
+    own, said = cell({SUBMIT: "17\n", ALL: EMPTY})
+    assert await own.submit(MARK, "ann", SPEC) == Submitted("17")
+    own, said = cell({SUBMIT: "18.5-5:1\n"})
+    assert await own.submit("sb.home.7.5.1795715165000", "ann", SPEC) == Submitted("18")
+    assert said.ran[0].startswith("runuser -u ann -- env qsub -terse -clear -C  -h -w e -A sb.home.7.5.")
+    assert "-t 5-5:1" in said.ran[0]
+    assert said.given == [b"exit 0\n"]
+
+
+def test_the_words_of_a_submission() -> None:
+    spec = Spec(
+        user="ann",
+        name="3 a/b",
+        script="",
+        arguments=("-h", "x"),
+        environment=(("A", "b c"), ("B", "x,y"), ("SGE_ROOT", "/x"), ("BASH_FUNC_f%%", "()")),
+        directory="/d",
+        shell="/bin/bash",
+        output="/o",
+        is_merged=True,
+        requests=(("h_rt", "60"), ("arch", "lx*")),
+        wishes=(("big", "1"),),
+        queue="all.q",
+        parallel="smp",
+        slots=4,
+        project="p",
+        may_rerun=True,
+    )
+    words = submitting.words_for(MARK, spec, is_verified=False)
+    assert words == (
+        *("env", "B=x,y", "qsub", "-terse", "-clear", "-C", "", "-h", "-w", "n", "-A", MARK, "-N", "j3_a_b"),
+        *("-r", "y", "-wd", "/d", "-S", "/bin/bash", "-o", "/o", "-j", "y", "-P", "p"),
+        *("-soft", "-l", "big=1", "-hard", "-l", "h_rt=60", "-l", "arch=lx*", "-q", "all.q", "-pe", "smp", "4"),
+        *("-v", "A=b c", "-v", "B", "--", "-h", "x"),
+    )
+
+
+@pytest.mark.parametrize(
+    ("said", "wrong"),
+    [
+        ('Unable to run job: unknown resource "nosuch".\nExiting.\n', "unknown resource"),
+        ("Unable to run job: error: no suitable queues.\nExiting.\n", "no suitable queues"),
+        ('Unable to run job: Job was rejected because job requests unknown queue "no.q".\nExiting.\n', "no.q"),
+        ("runuser: user zoe does not exist or the user entry does not contain all the required fields", "zoe"),
+    ],
+)
+async def test_what_can_never_run_here_is_refused(said: str, wrong: str) -> None:
+    own, _ = cell({SUBMIT: Ran(1, b"", said)})
+    outcome = await own.submit(MARK, "zoe", SPEC)
+    assert isinstance(outcome, Refused)
+    assert wrong in outcome.reason
+    assert "nothing was submitted" in outcome.reason
+
+
+@pytest.mark.parametrize("user", ["root", "", "-x", "a b", "0"])
+async def test_nothing_is_submitted_as_such_a_user(user: str) -> None:
+    own, said = cell({})
+    assert isinstance(await own.submit(MARK, user, SPEC), Refused)
+    assert said.ran == []
+
+
+@pytest.mark.parametrize(
+    ("answer", "fault"),
+    [
+        (SILENT, Fault.SILENT),
+        (Ran(1, b"", "Unable to run job: Error reading answer list from qmaster.\nExiting.\n"), Fault.SILENT),
+        (Ran(1, b"", 'Unable to run job: denied: host "x" is no submit host.\nExiting.\n'), Fault.RIGHTS),
+        (Ran(127, b"", "env: 'qsub': No such file or directory"), Fault.FAILED),
+        ("something\n", Fault.GARBLED),
+        (MISSING, Fault.MISSING),
+    ],
+    ids=str,
+)
+async def test_a_submission_without_an_outcome(answer: Answer, fault: Fault) -> None:
+    own, _ = cell({SUBMIT: answer})
+    outcome = await own.submit(MARK, "ann", SPEC)
+    assert isinstance(outcome, Unavailable)
+    assert outcome.fault == fault
+
+
+# -- deeds --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("deed", "line"),
+    [
+        (Deed.RELEASE, "qrls -h u 7 8"),
+        (Deed.HOLD, "qhold -h u 7 8"),
+        (Deed.SUSPEND, "qmod -sj 7 8"),
+        (Deed.RESUME, "qmod -usj 7 8"),
+        (Deed.DELETE, "qdel 7 8"),
+    ],
+)
+async def test_deeds_do_no_harm_where_they_do_not_fit(deed: Deed, line: str) -> None:
+    harmless = (
+        'denied: job "8" does not exist\ninvalid queue or job "8"\nroot - job 7 is already suspended\n'
+        "Modify operation can not be applied on job 7 in pending/hold state\n"
+        "root has registered the job 7 for deletion"
+    )
+    own, said = cell({line: Ran(1, harmless.encode(), "")})
+    assert await own.act(deed, ["7", "8", "-all", "*"]) is None
+    assert said.ran == [line]
+    said.answers[line] = Ran(1, harmless.encode(), "something else")
+    assert isinstance(await own.act(deed, ["7", "8"]), Unavailable)
+    said.answers[line] = SILENT
+    silent = await own.act(deed, ["7", "8"])
+    assert isinstance(silent, Unavailable)
+    assert silent.fault == Fault.SILENT
+    assert await own.act(deed, []) is None
+
+
+async def test_jobs_are_bound_by_a_hold_of_the_system() -> None:
+    own, said = cell(
+        {"qhold": "modified hold of job-array task 7.3\n", "qrls": Ran(3, b'denied: job "8" does not exist', "")}
+    )
+    assert await own.bind([("7", 3), ("8", 0)]) is None
+    assert await own.unbind([("7", 3), ("8", 0)]) is None
+    assert said.ran == ["qhold -h s 7.3 8", "qrls -h s 7.3 8"]
+
+
+# -- ends ---------------------------------------------------------------------------------------------------------
+
+
+def ends(*sought: Sought) -> dict[str, tuple[int, int, str, bool]]:
+    found = accounting.ended_in(recorded("accounting"), sought)
+    return {each.id: (each.end.status, each.end.signal, each.end.failed, each.has_run) for each in found}
+
+
+def test_ends_are_those_of_the_last_run() -> None:
+    """`exit 137` is no signal; a run that was queued again, or could not start, is no end."""
+    marks = {"7": "sb.home.12.0.2", "8": "sb.home.12.0.3", "9": "sb.home.12.0.4", "10": "sb.home.12.0.5"}
+    marks |= {"18": "sb.home.21.0.1795715165000", "19": "sb.home.22.0.1795715165001"}
+    assert ends(*(Sought(mark, job) for job, mark in marks.items())) == {
+        "7": (137, 0, "", True),
+        "8": (143, 15, "", True),
+        "9": (3, 0, "", True),
+        "18": (137, 9, "", True),
+    }
+    assert ends(Sought("sb.home.12.0.4", "8")) == {}
+    assert ends(Sought("sb.home.12.0.4")).keys() == {"9"}
+    forced = ends(Sought("sb.home.26.0.1795715165003"))["23"]
+    assert "deleted by force" in forced[2]
+
+
+def test_a_damaged_line_hides_no_other() -> None:
+    text = recorded("accounting")
+    found = accounting.ended_in(f"all.q:b-run1:che\n{text}all.q:b-run1:c", [Sought("sb.home.12.0.4")])
+    assert [each.id for each in found] == ["9"]
+    with pytest.raises(AnswerError, match="3 fields"):
+        accounting.ended_in("all.q:b-run1:che\n", [Sought("sb.home.12.0.4")])
+
+
+def test_the_usage_of_a_job() -> None:
+    found = accounting.ended_in(recorded("accounting"), [Sought("sb.home.21.0.1795715165000")])
+    assert len(found) == 1
+    usage = found[0].end.usage
+    assert (usage.host, usage.submitted, usage.started, usage.ended) == ("b-run1", 1795715273, 1795715273, 1795715304)
+    assert (usage.wall_s, usage.cpu_s, usage.memory_bytes) == (31, 0.007638, 3551232)
+
+
+async def test_the_accounting_is_searched_once_for_all() -> None:
+    own, said = cell({"grep": Ran(1, b"", "")})
+    assert await own.ended([]) == []
+    assert await own.ended([Sought("sb.a.1.0.1", "5"), Sought("sb.a.2.0.1", "6")]) == []
+    assert said.ran == ["grep --text -F -f /dev/stdin /accounting"]
+    assert said.given == [b":sb.a.1.0.1:\n:sb.a.2.0.1:\n"]
+    said.answers["grep"] = Ran(2, b"", "grep: /accounting: No such file or directory")
+    assert await own.ended([Sought("sb.a.1.0.1")]) == [], "no job has ended yet"
+    for answer, fault in (
+        (Ran(2, b"", "grep: /accounting: Permission denied"), Fault.FAILED),
+        ("a:b\n", Fault.GARBLED),
+    ):
+        said.answers["grep"] = answer
+        outcome = await own.ended([Sought("sb.a.1.0.1")])
+        assert isinstance(outcome, Unavailable)
+        assert outcome.fault == fault
+
+
+async def test_a_job_that_was_deleted_before_it_started_has_ended() -> None:
+    own, _ = cell(
+        {"qdel": "root has deleted job 21\nroot has registered the job 22 for deletion\n", "grep": Ran(1, b"", "")}
+    )
+    assert await own.act(Deed.DELETE, ["21", "22"]) is None
+    found = await own.ended([Sought(MARK, "21"), Sought(MARK, "22")])
+    assert not isinstance(found, Unavailable)
+    assert [(each.id, each.end.signal, each.has_run) for each in found] == [("21", 9, False)]
+
+
+# -- jobs of this cell --------------------------------------------------------------------------------------------
+
+
+async def test_jobs_are_described_by_one_query() -> None:
+    own, said = cell({SHOW: recorded("qstat-j.xml")})
+    found = await own.describe(["7", "5", "6", "x"])
+    assert not isinstance(found, Unavailable)
+    assert said.ran == [f"{SHOW} 5,6,7"]
+    assert found["5"] == Spec(
+        user="ann",
+        name="full",
+        script="",
+        environment=(("A", "b"), ("C", "d e")),
+        directory="/srv/common/ann",
+        shell="/bin/sh",
+        output="/srv/common/ann/out.txt",
+        errors="/srv/common/ann/err.txt",
+        requests=(("h_rt", "3600"), ("h_vmem", "1G")),
+        wishes=(("arch", "lx-amd64"),),
+        parallel="smp",
+        slots=2,
+        may_rerun=True,
+    )
+    program, array = found["6"], found["7"]
+    assert isinstance(program, Spec)
+    assert (program.script, program.arguments, program.is_merged) == ('exec sleep "$@"\n', ("200",), True)
+    assert isinstance(array, Spec)
+    assert (array.first, array.last, array.step, array.output) == (2, 6, 2, "$HOME/o.$JOB_ID.$TASK_ID")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "why"),
+    [
+        ("<JB_ar>0<", "<JB_ar>3<", "advance reservation"),
+        ("<JB_type>0<", "<JB_type>8<", "terminal"),
+        ("<JB_deadline>", "<JB_checkpoint_name>c</JB_checkpoint_name><JB_deadline>", "checkpointing"),
+        ("<JB_job_name>full<", f"<JB_job_name>{'x' * 300}<", "more than another cluster can be told"),
+    ],
+)
+async def test_what_no_other_cluster_can_run_stays(old: str, new: str, why: str) -> None:
+    own, _ = cell({SHOW: recorded("qstat-j.xml").replace(old, new, 1)})
+    found = await own.describe(["5"])
+    assert not isinstance(found, Unavailable)
+    refused = found["5"]
+    assert isinstance(refused, Refused)
+    assert why in refused.reason
+
+
+async def test_a_job_is_kept_with_all_that_it_asks_for() -> None:
+    """After qalter the lists have other elements than before."""
+    own, said = cell({SHOW: recorded("qstat-j.xml"), "qalter": ""})
+    states = iter([recorded("qstat-j.xml"), recorded("qstat-j-altered.xml")])
+    said.answers[SHOW] = lambda: next(states)
+    assert await own.keep("5") is None
+    assert said.ran[1] == "qalter -soft -l arch=lx-amd64 -hard -l h_rt=3600,h_vmem=1G,remote=FALSE 5"
+    said.answers[SHOW] = recorded("qstat-j-altered.xml").replace(">FALSE<", ">TRUE<")
+    await own.keep("1")
+    altered = [each for each in said.ran if each.startswith("qalter")][1]
+    assert altered == "qalter -soft -l arch=lx* -hard -l local_licence=1,h_rt=100,remote=FALSE 1"
+    said.answers[SHOW] = recorded("qstat-j-altered.xml")
+    assert await own.keep("1") is None
+    assert said.ran[-1].startswith(SHOW)
+
+
+async def test_a_job_that_cannot_be_kept_says_why() -> None:
+    own, said = cell({SHOW: recorded("qstat-j-none.xml"), "qalter": Ran(1, b'unknown resource "remote"', "")})
+    for job in ("99", "9 8"):
+        refused = await own.keep(job)
+        assert isinstance(refused, Refused)
+        assert "nothing was changed" in refused.reason
+    said.answers[SHOW] = recorded("qstat-j.xml")
+    failed = await own.keep("5")
+    assert isinstance(failed, Unavailable)
+    assert "subord transfer setup" in failed.reason
+
+
+def test_requests_without_names_are_not_thrown_away() -> None:
+    text = recorded("qstat-j.xml").replace("CE_name>", "CE_n>")
+    with pytest.raises(AnswerError, match="no name"):
+        describing.specs_in(text, QUEUE, "remote")

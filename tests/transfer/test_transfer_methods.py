@@ -1,0 +1,283 @@
+"""The methods of a transfer queue as processes, against a real socket."""
+
+from __future__ import annotations
+
+import os
+import resource
+import subprocess
+import sys
+from collections.abc import Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio
+from msgspec.structs import replace
+
+import subord
+from subord.services.transfer import answering
+from subord.services.transfer.answering import Caller, Tell
+from subord.services.transfer.jobs import SCRIPT_BYTES_MAX, Wanted
+from subord.services.transfer.local import (
+    ACCEPTED,
+    AGAIN,
+    ERROR,
+    EXIT,
+    SENT,
+    SIGNAL,
+    STATUS_AGAIN,
+    STATUS_ERROR,
+    Answer,
+    Sense,
+    Start,
+    Want,
+    answer_in,
+    line_of,
+    request_in,
+)
+from subord.services.transfer.methods.sensing import NONE_GOES
+from subord.services.transfer.methods.starting import STATE
+
+SOURCE = str(Path(subord.__file__).parents[1])
+MODULE = "subord.services.transfer.methods"
+WAIT_S_MAX = 60.0
+ENDED = Answer(EXIT)
+
+
+@dataclass
+class Agent:
+    """Answers with `end` as soon as `is_over`. `attempt`: 0: it accepts nothing."""
+
+    end: Answer = ENDED
+    is_over: trio.Event = field(default_factory=trio.Event)
+    attempt: int = 1
+    started: list[tuple[Caller, Start]] = field(default_factory=list)
+    wanted: list[Want] = field(default_factory=list)
+    taken: list[tuple[Answer, bool]] = field(default_factory=list)
+    gone: int = 0
+
+    async def start(self, caller: Caller, request: Start, tell: Tell) -> Answer:
+        self.started.append((caller, request))
+        if self.attempt:
+            await tell(Answer(ACCEPTED, self.attempt))
+            await tell(Answer(SENT))
+        try:
+            await self.is_over.wait()
+        except trio.Cancelled:
+            self.gone += 1
+            raise
+        return self.end
+
+    async def told(self, _request: Start, answer: Answer, *, is_taken: bool) -> None:
+        self.taken.append((answer, is_taken))
+
+    async def want(self, _caller: Caller, request: Want) -> None:
+        if request.job == "13":
+            raise ValueError("the job 13 is not known")
+        self.wanted.append(request)
+
+    async def sense(self) -> int:
+        return 7
+
+
+@asynccontextmanager
+async def serving(path: Path, agent: Agent) -> Any:
+    async with trio.open_nursery() as nursery:
+        await nursery.start(answering.serve, answering.bound(path), agent)
+        yield agent
+        nursery.cancel_scope.cancel()
+
+
+def words(method: str, path: Path, *rest: str) -> list[str]:
+    return [sys.executable, "-m", MODULE, method, "--socket", str(path), *rest]
+
+
+def environment(**changed: str) -> dict[str, str]:
+    return {"PATH": os.defpath, "PYTHONPATH": SOURCE, "JOB_ID": "12", "SGE_TASK_ID": "undefined", **changed}
+
+
+async def ran(*command: str, given: str = "", **changed: str) -> subprocess.CompletedProcess[bytes]:
+    with trio.fail_after(WAIT_S_MAX):
+        return await trio.run_process(
+            list(command),
+            stdin=given.encode(),
+            env=environment(**changed),
+            capture_stdout=True,
+            capture_stderr=True,
+            check=False,
+        )
+
+
+async def until(condition: Callable[[], object]) -> None:
+    with trio.fail_after(WAIT_S_MAX):
+        while not condition():  # noqa: ASYNC110 - other processes make it true
+            await trio.sleep(0.02)
+
+
+@pytest.mark.parametrize(
+    ("end", "code"),
+    [
+        *((Answer(EXIT, number), number) for number in (0, 1, 7, 99, 255)),
+        (Answer(AGAIN), STATUS_AGAIN),
+        (Answer(ERROR), STATUS_ERROR),
+    ]
+    + [(Answer(SIGNAL, number), -number) for number in (1, 2, 9, 11, 13, 15)],
+    ids=str,
+)
+async def test_a_starter_ends_as_the_job_has_ended(tmp_path: Path, end: Answer, code: int) -> None:
+    async with serving(tmp_path / "socket", Agent(end)) as agent:
+        agent.is_over.set()
+        done = await ran(*words("start", tmp_path / "socket", "sleep", "1"))
+        await until(lambda: agent.taken)
+        assert agent.taken == [(end, True)]
+    assert (done.returncode, done.stderr) == (code, b"")
+
+
+async def test_a_starter_ends_by_a_signal_that_its_parent_ignores(tmp_path: Path) -> None:
+    """As a batch daemon that nohup has started."""
+    async with serving(tmp_path / "socket", Agent(Answer(SIGNAL, 1))) as agent:
+        agent.is_over.set()
+        ignoring = ("sh", "-c", "trap '' HUP; exec \"$@\"", "sh")
+        done = await ran(*ignoring, *words("start", tmp_path / "socket", "sleep", "1"))
+    assert (done.returncode, done.stderr) == (-1, b"")
+
+
+async def test_the_agent_learns_what_the_batch_system_knows(tmp_path: Path) -> None:
+    script = tmp_path / "job_scripts" / "12"
+    script.parent.mkdir()
+    script.write_text("#!/bin/sh\necho ü\n", encoding="utf-8")
+    async with serving(tmp_path / "socket", Agent()) as agent:
+        agent.is_over.set()
+        about = {"SGE_TASK_ID": "5", "SGE_STDOUT_PATH": "/o", "SGE_STDERR_PATH": "/e", "NSLOTS": "3"}
+        about |= {"QUEUE": "transfer", "RESTARTED": "1", STATE: f"{os.getpid()} 5 1 2"}
+        await ran(*words("start", tmp_path / "socket", str(script), "an argument", "--help"), **about)
+        ((caller, request),) = agent.started
+    told = Start(job="12", task=5, queue="transfer", may_have_run=True, script="#!/bin/sh\necho ü\n", slots=3)
+    assert request == replace(told, output="/o", errors="/e")
+    assert caller.uid == os.getuid()
+
+
+@pytest.mark.parametrize(
+    ("content", "words_of_it"), [(b"\xff\xfe", "UTF-8"), (b"x" * (SCRIPT_BYTES_MAX + 1), "more than")]
+)
+async def test_a_script_that_cannot_be_told_is_said_to_be_so(
+    tmp_path: Path, content: bytes, words_of_it: str
+) -> None:
+    script = tmp_path / "job_scripts" / "12"
+    script.parent.mkdir()
+    script.write_bytes(content)
+    async with serving(tmp_path / "socket", Agent(Answer(AGAIN))) as agent:
+        agent.is_over.set()
+        await ran(*words("start", tmp_path / "socket", str(script)))
+        ((_, request),) = agent.started
+    assert request.script == ""
+    assert words_of_it in request.obstacle
+
+
+async def test_a_method_waits_as_a_shell(tmp_path: Path) -> None:
+    """And its end is noticed, as that of a method that the batch system has killed."""
+    async with serving(tmp_path / "socket", Agent()) as agent, trio.open_nursery() as nursery:
+        process = await trio.lowlevel.open_process(
+            words("start", tmp_path / "socket", "sleep", "1"), env=environment(), stdin=subprocess.DEVNULL
+        )
+        await until(lambda: Path(f"/proc/{process.pid}/comm").read_text() == "sh\n")
+        assert agent.gone == 0
+        process.kill()
+        await process.wait()
+        await until(lambda: agent.gone)
+        nursery.cancel_scope.cancel()
+
+
+async def test_a_starter_asks_again_when_the_agent_is_back(tmp_path: Path) -> None:
+    path = tmp_path / "socket"
+    process = await trio.lowlevel.open_process(words("start", path, "sleep"), env=environment(NSLOTS="2"))
+    async with serving(path, Agent(attempt=41)) as agent:  # the method is there first
+        await until(lambda: Path(f"/proc/{process.pid}/comm").read_text() == "sh\n")
+    async with serving(path, Agent(Answer(EXIT, 6))) as again:
+        await until(lambda: again.started)
+        assert again.started[0][1] == replace(agent.started[0][1], attempt=41, was_sent=True)
+        again.is_over.set()
+        with trio.fail_after(WAIT_S_MAX):
+            assert await process.wait() == 6
+
+
+async def test_a_starter_that_was_not_answered_asks_again(tmp_path: Path) -> None:
+    """The agent may have the job on its disk."""
+    path = tmp_path / "socket"
+    process = await trio.lowlevel.open_process(words("start", path, "sleep"), env=environment())
+    async with serving(path, Agent(attempt=0)) as agent:
+        await until(lambda: agent.started)
+    async with serving(path, Agent(Answer(EXIT, 3))) as again:
+        again.is_over.set()
+        with trio.fail_after(WAIT_S_MAX):
+            assert await process.wait() == 3
+
+
+@pytest.mark.parametrize(
+    ("method", "wanted"),
+    [("suspend", Wanted.SUSPENDED), ("resume", Wanted.RUN), ("terminate", Wanted.DELETED)],
+)
+async def test_what_is_wanted_is_told(tmp_path: Path, method: str, wanted: Wanted) -> None:
+    async with serving(tmp_path / "socket", Agent()) as agent:
+        done = await ran(*words(method, tmp_path / "socket", "99999999"), SGE_TASK_ID="4")
+        assert (done.returncode, agent.wanted) == (0, [Want(job="12", task=4, wanted=wanted)])
+        unknown = await ran(*words(method, tmp_path / "socket"), JOB_ID="13")
+        assert unknown.returncode == 1
+        assert b"the job 13 is not known" in unknown.stderr
+
+
+async def test_the_sensor_speaks_the_protocol_of_execd(tmp_path: Path) -> None:
+    async with serving(tmp_path / "socket", Agent()):
+        done = await ran(*words("sensor", tmp_path / "socket", "away"), given="\n\nquit\n\n")
+    assert done.stdout.decode() == "begin\nglobal:away:7\nend\n" * 2
+    silent = await ran(*words("sensor", tmp_path / "socket", "away"), given="\n")
+    assert silent.stdout.decode() == f"begin\nglobal:away:{NONE_GOES}\nend\n"
+
+
+async def test_methods_without_a_job_complain(tmp_path: Path) -> None:
+    for method, code in (("start", STATUS_ERROR), ("suspend", 1)):
+        done = await ran(*words(method, tmp_path / "socket"), JOB_ID="")
+        assert done.returncode == code
+        assert b"JOB_ID" in done.stderr
+    for bad in ([], ["start"], ["begin", "--socket", "x"]):
+        done = await ran(sys.executable, "-m", MODULE, *bad)
+        assert done.returncode == 2
+        assert b"expected start|suspend" in done.stderr
+
+
+async def test_what_is_no_request_is_answered_and_harms_no_other(tmp_path: Path) -> None:
+    async with serving(tmp_path / "socket", Agent()):
+        for line in (b"\n", b"{}\n", b'{"type":"start","job":"a b"}\n', b"\xff\n", b'{"type":"sense","x":1}\n'):
+            stream = await trio.open_unix_socket(str(tmp_path / "socket"))
+            await stream.send_all(line)
+            with trio.fail_after(WAIT_S_MAX):
+                assert (await stream.receive_some(1000)).startswith(b"wrong ")
+            await stream.aclose()
+        (await trio.open_unix_socket(str(tmp_path / "socket"))).socket.close()
+        assert (await ran(*words("sensor", tmp_path / "socket", "away"), given="\n")).stdout.count(b":7\n") == 1
+
+
+def test_requests_and_answers_are_read_as_they_were_written() -> None:
+    for request in (Start(job="1"), Want(job="1", task=2, wanted=Wanted.RUN), Sense()):
+        assert request_in(line_of(request)) == request
+    for answer in (Answer(EXIT, 3), Answer("wrong", reason="so it is"), Answer(SIGNAL, 9)):
+        assert answer_in(answer.line()) == answer
+    with pytest.raises(ValueError, match="no answer"):
+        answer_in(b"nonsense 1\n")
+
+
+async def test_a_method_begins_cheaply(tmp_path: Path) -> None:
+    """Processor time of the cheapest of some runs: other programs may keep the machine busy."""
+    costs = []
+    async with serving(tmp_path / "socket", Agent()):
+        for _ in range(5):
+            before = resource.getrusage(resource.RUSAGE_CHILDREN)
+            await ran(*words("suspend", tmp_path / "socket"))
+            after = resource.getrusage(resource.RUSAGE_CHILDREN)
+            costs.append(after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime)
+    assert min(costs) < 0.1
+    done = await ran(sys.executable, "-X", "importtime", "-m", MODULE, "start", "--socket", "/none", JOB_ID="")
+    for module in (b"trio", b"argparse", b"asyncio", b"subord.cli"):
+        assert b"| " + module not in done.stderr.replace(b"  ", b"")

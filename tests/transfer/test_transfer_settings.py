@@ -1,0 +1,146 @@
+"""What setup changes in a cell of Grid Engine: the words for qconf, from recorded settings."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+from said_commands import Answer, SaidCommands
+
+from subord.services.batch.records import Done, Fault, Refused, Unavailable
+from subord.services.batch.running import Ran
+from subord.services.transfer.cells.gridengine import setup
+from subord.services.transfer.cells.gridengine.settings import (
+    DEFAULTS,
+    Settings,
+    host_fields,
+    printed,
+    queue_fields,
+    scripts,
+)
+
+RECORDED = Path(__file__).parent / "recorded"
+OWN = Settings("a-head", "/run/agent", queue="transfer1", slots=12, threshold=5, program=("/usr/bin/python3", "-I"))
+READ = "sh -c for path;"
+QUEUE = "qname all.q\ncomplex_values NONE\n"
+
+
+def recorded(name: str) -> str:
+    return (RECORDED / name).read_text(encoding="utf-8")
+
+
+def answers(**changed: Answer) -> dict[str, Answer]:
+    """Of a cell without a transfer queue."""
+    complexes = recorded("qconf-sc.txt")
+    without = "".join(f"{line}\n" for line in complexes.splitlines() if not line.startswith(("remote", "pend_away")))
+    found: dict[str, Answer] = {
+        "qconf -sc": without,
+        "qconf -sql": "all.q\n",
+        "qconf -sconfl": Ran(1, b"no config defined\n", ""),
+        "qconf -ssconf": recorded("qconf-ssconf.txt"),
+        "qconf -sh": "a-head\n",
+        "qconf -ss": Ran(1, b"no submit host defined\n", ""),
+        "qconf -sel": "a-head\na-run1\n",
+        "qconf -sq all.q": QUEUE,
+        READ: "\1\0" * 5,
+    }
+    return found | {name.replace("_-", " -"): value for name, value in changed.items()}
+
+
+def test_the_values_of_the_text() -> None:
+    """As in transfer-queues.txt: the queue is of the type BATCH, the sensor reports every 9 s, and 5 alarms at 5."""
+    fields = queue_fields(OWN)
+    assert (fields["qtype"], fields["slots"], fields["load_thresholds"]) == ("BATCH", "12", "away_pending=5")
+    assert (fields["prolog"], fields["epilog"], fields["rerun"]) == ("NONE", "NONE", "TRUE")
+    assert fields["complex_values"] == "remote=TRUE"
+    assert host_fields(OWN) == {"load_sensor": "/etc/subord/transfer/sensor", "load_report_time": "00:00:09"}
+    assert queue_fields(OWN._replace(threshold=None))["load_thresholds"] == "NONE", "for many short jobs"
+    assert "remote remote BOOL == YES NO 0 0" in printed(OWN)
+    assert "away_pending away_pending INT >= NO NO 0 0" in printed(OWN)
+    assert "qconf -aattr queue complex_values remote=FALSE all.q" in printed(OWN)
+
+
+def test_all_fields_of_a_queue_are_named() -> None:
+    """qconf takes no queue that lacks one."""
+    names = {line.split()[0] for line in recorded("qconf-aq.txt").splitlines()}
+    assert names == {"qname"} | DEFAULTS.keys() | queue_fields(OWN).keys()
+
+
+def test_scripts_are_shell(tmp_path: Path) -> None:
+    """Whatever is in the paths."""
+    own = OWN._replace(socket="/run/an agent's", program=("/opt/a b/python3",))
+    for path, text in scripts(own).items():
+        script = tmp_path / Path(path).name
+        script.write_text(text.replace("exec ", "printf '%s,' ", 1))
+        said = subprocess.run(["sh", script, "a b", "$x"], capture_output=True, text=True, check=True).stdout
+        last = "away_pending" if script.name == "sensor" else "a b,$x"
+        assert said == f"/opt/a b/python3,{script.name},--socket,/run/an agent's,{last},"
+
+
+async def test_all_is_made_in_an_order_in_which_no_job_comes_too_early() -> None:
+    said = SaidCommands(answers(qconf="", sh=""))
+    await setup.set_up(said, OWN)
+    changes = [each for each in said.ran if not each.startswith(("qconf -s", READ))]
+    first = changes[: changes.index("qconf -Aq /dev/stdin") + 1]
+    short = [each.split(" sh ")[-1] if each.startswith("sh") else each for each in first]
+    assert short == [
+        "qconf -as a-head",
+        "qconf -Mc /dev/stdin",
+        *(f"/etc/subord/transfer/{each}" for each in ("start", "suspend", "resume", "terminate", "sensor")),
+        "a-head -Aconf",
+        "qconf -aattr queue complex_values remote=FALSE all.q",
+        "qconf -Aq /dev/stdin",
+    ]
+
+
+async def test_what_is_so_is_left_alone() -> None:
+    own = OWN
+    there = answers(
+        **{
+            "qconf_-sql": "all.q\ntransfer1\n",
+            "qconf_-sc": recorded("qconf-sc.txt") + "away_pending away_pending INT >= NO NO 0 0\n",
+            "qconf_-sconfl": "a-head\n",
+            "qconf_-sconf a-head": "#a-head:\nmailer /bin/mail\nload_sensor /etc/subord/transfer/sensor\n"
+            "load_report_time 00:00:09\n",
+            "qconf_-ss": "a-head\n",
+            "qconf_-sq all.q": QUEUE.replace("NONE", "licence=3,remote=FALSE"),
+            "qconf_-sq transfer1": "".join(f"{name:<20} {value}\n" for name, value in queue_fields(own).items()),
+            READ: "".join(f"{text}\0" for text in scripts(own).values()),
+        }
+    )
+    said = SaidCommands(there)
+    assert await setup.set_up(said, own) == Done(is_changed=False)
+    said.answers["qstat"] = "job-ID\n"
+    refused = await setup.take_away(said, own)
+    assert isinstance(refused, Refused)
+    assert "may run elsewhere; nothing was changed" in refused.reason
+    said.answers |= {"qstat": "", "qconf": "", "sh": "", "rm": ""}
+    await setup.take_away(said, own)
+    changes = [each for each in said.ran if not each.startswith(("qconf -s", READ, "qstat"))]
+    assert changes[:2] == ["qconf -dq transfer1", "qconf -dattr queue complex_values remote=FALSE all.q"]
+    (host,) = {given for line, given in zip(said.ran, said.given, strict=True) if line.endswith("sh a-head -Mconf")}
+    assert host == b"mailer /bin/mail\n"
+    kept = next(given for line, given in zip(said.ran, said.given, strict=True) if line == "qconf -Mc /dev/stdin")
+    assert b"remote" not in kept
+    assert b"\narch " in kept
+
+
+@pytest.mark.parametrize(
+    ("own", "word"),
+    [(OWN._replace(host="b"), "no execution host"), (OWN._replace(others=("no.q",)), "no queue no.q")],
+)
+async def test_what_cannot_be_set_up_is_refused(own: Settings, word: str) -> None:
+    said = SaidCommands(answers())
+    refused = await setup.set_up(said, own)
+    assert isinstance(refused, Refused)
+    assert word in refused.reason
+    assert "nothing was changed" in refused.reason
+    assert all(each.startswith(("qconf -s", READ)) for each in said.ran)
+
+
+async def test_a_user_without_rights_is_told_so() -> None:
+    said = SaidCommands(answers(qconf=Ran(1, b"", 'denied: "ann" must be manager for this operation')))
+    outcome = await setup.set_up(said, OWN)
+    assert isinstance(outcome, Unavailable)
+    assert outcome.fault == Fault.RIGHTS
