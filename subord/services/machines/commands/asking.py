@@ -1,0 +1,135 @@
+"""What `subord machines plan` and `policy check` read and ask before a plan is published.
+
+Inputs are the file, the plan before, and nodes; outputs are the new plan, and what is wrong with it. Invariant:
+nothing is signed here.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+import msgspec
+
+from subord.client import exit_codes
+from subord.client.daemon import DAEMON_GRACE_S, Document, ask, asked
+from subord.client.errors import CommandError
+from subord.client.node_sets.choice import chosen_one
+from subord.client.options import socket_path
+from subord.client.orders.publishing import NOTHING
+from subord.client.text import printable
+from subord.core.address.network import Network
+from subord.services.asking import DAEMON_BUDGET_S_MAX
+from subord.services.machines.commands.comparing import Compared, compared
+from subord.services.machines.commands.given import FILE_BYTES_MAX, Given, GivenError, parsed
+from subord.services.machines.plan import BODY_MAX, Plan, encode
+
+PLAN_PATH: Final = "/v1/machines/plan"
+
+
+class Wanted(NamedTuple):
+    """`manager`: the address of the queue's node. `before`: the PlanDocument that counted until now."""
+
+    plan: Plan
+    manager: str
+    network: Network
+    before: Document
+
+
+def wanted(arguments: argparse.Namespace, *, is_trial: bool = False) -> Wanted:
+    """The plan of the file. Raises CommandError."""
+    given = _given(arguments.file)
+    before = asked(arguments, PLAN_PATH)
+    status = asked(arguments, "/v1/status")
+    network = Network.parse(status["settings"]["network"])
+    manager = _manager(arguments, given, before["manager"] or status["address"])
+    position = network.position_of(manager)
+    if position is None:
+        text = f"--manager: {manager} is no address of the network {network.text}; {NOTHING}"
+        raise CommandError(text, exit_codes.NO_SUCH_NODE)
+    plan = msgspec.structs.replace(given.plan, manager=position, is_trial=is_trial)
+    size = len(encode(plan))
+    if size > BODY_MAX:
+        text = f"the plan has {size} bytes, and at most {BODY_MAX} have room: give fewer types or names; {NOTHING}"
+        raise CommandError(text, exit_codes.USAGE)
+    return Wanted(plan, manager, network, before)
+
+
+def _given(path: str) -> Given:
+    """Raises CommandError."""
+    name = "standard input" if path == "-" else printable(path)
+    try:
+        if path == "-":
+            data = sys.stdin.buffer.read(FILE_BYTES_MAX + 1)
+        else:
+            with open(path, "rb") as file:
+                data = file.read(FILE_BYTES_MAX + 1)
+    except OSError as error:
+        raise CommandError(f"cannot read {name}: {error.strerror or error}; {NOTHING}", exit_codes.USAGE) from None
+    if len(data) > FILE_BYTES_MAX:
+        text = f"{name} has more than {FILE_BYTES_MAX} bytes, so it is no plan; {NOTHING}"
+        raise CommandError(text, exit_codes.USAGE)
+    try:
+        return parsed(data.decode())
+    except UnicodeDecodeError:
+        raise CommandError(f"{name} is no text in UTF-8; {NOTHING}", exit_codes.USAGE) from None
+    except GivenError as error:
+        raise CommandError(f"{name}: {printable(str(error))}; {NOTHING}", exit_codes.USAGE) from None
+
+
+def _manager(arguments: argparse.Namespace, given: Given, otherwise: str) -> str:
+    """The address of the queue's node. Raises CommandError."""
+    word, what = (arguments.manager, "--manager") if arguments.manager is not None else (given.manager, "manager")
+    if not word:
+        return otherwise
+    try:
+        return chosen_one(arguments, word)
+    except CommandError as error:
+        raise CommandError(f"{what}: {error}; {NOTHING}", error.exit_code) from None
+
+
+# -- nodes ----------------------------------------------------------------------------------------------------------
+
+
+class Heard(NamedTuple):
+    """`batch`: of the queue's node, "": it has none, None: it has not answered, and `why` says why. `listed`: a
+    ListDocument of all nodes."""
+
+    batch: str | None
+    why: str
+    queues: tuple[str, ...] | None
+    listed: Document
+
+
+def heard(arguments: argparse.Namespace, found: Wanted) -> Heard:
+    """What the queue's node and all servers say. Raises CommandError."""
+    position = found.network.position_of(found.manager)
+    told = _asked(arguments, f"/v1/machines?nodes={position}&")
+    listed = _asked(arguments, "/v1/machines/servers?")
+    if not told["states"]:
+        causes = [each["text"] for each in told["missing"]]
+        why = causes[0] if causes else "its answer cannot be read: it is of another release"
+        return Heard(None, printable(why), None, listed)
+    batch = str(told["queues"][0]["batch"]) if told["queues"] else ""
+    last = told["round"]
+    queues = None if last is None or last["queues"] is None else tuple(last["queues"])
+    return Heard(batch, "", queues, listed)
+
+
+def _asked(arguments: argparse.Namespace, target: str) -> Document:
+    budget_s = min(arguments.timeout, DAEMON_BUDGET_S_MAX)
+    return ask(socket_path(arguments), f"{target}budget={budget_s:.3f}", arguments.timeout + DAEMON_GRACE_S)
+
+
+def lacking(found: Wanted, said: Heard, names: Mapping[str, str]) -> Compared:
+    """What nodes lack for the plan, the queue's node first."""
+    faults, warnings = compared(found.plan, said.listed, said.queues, names)
+    name = names.get(found.manager, found.manager)
+    if said.batch is None:
+        warnings = (f"whether {name} has a batch system is not known: {said.why}", *warnings)
+    elif not said.batch:
+        text = "set machines.batch in its configuration, or name another node with --manager"
+        faults = (f"{name} has no batch system: {text}", *faults)
+    return Compared(faults, warnings)

@@ -1,0 +1,1 @@
+"""Each change of a machine, as functions that run in a thread."""
