@@ -1,0 +1,1 @@
+"""What `subord elastic` does: it publishes the plan, shows how nodes follow it, and writes statistics."""

@@ -1,0 +1,169 @@
+"""What the asking node makes of the answers of nodes about elastic growth.
+
+Inputs are the answers and the plan that the asking node holds; output is an ElasticDocument. Invariants: what cannot
+be read is passed over; only the queue's node, as the plan names it, tells what is seen and decided; each node that
+has answered stands in one state.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import Final
+
+from subord.api.models.coverage import CoverageDocument
+from subord.api.node_api import NodeApi
+from subord.api.query.orders import Answered
+from subord.core.carriage.engine.ranges import Ranges
+from subord.runtime.elastic import state
+from subord.services.answers import Heard, age_of, heard, named, time_of, united
+from subord.services.elastic.options import HOUR_MIN
+from subord.services.elastic.plan import Plan
+from subord.services.elastic.telling.documents import (
+    ElasticDocument,
+    GrowthDocument,
+    NodeDocument,
+    QueueDocument,
+    StateDocument,
+)
+from subord.services.elastic.telling.published import published
+from subord.services.elastic.telling.words import Managing, Told, ToldNode, decode_told
+from subord.services.serving import of_coverage
+
+MINUTE_S: Final = 60.0
+
+
+def document(answered: Answered) -> CoverageDocument:
+    """The document of all answers."""
+    node, (plan, shown) = answered.node, published(answered.node)
+    answers, unread = heard(answered, decode_told)
+    return of_coverage(
+        ElasticDocument,
+        answered,
+        plan=shown,
+        growth=_growth(node, plan, answers),
+        states=tuple(_states(node, plan, shown.version, answers)),
+        queues=tuple(_queues(node, answers)),
+        unread=unread,
+    )
+
+
+# -- states ---------------------------------------------------------------------------------------------------------
+
+
+def _states(node: NodeApi, plan: Plan | None, version: int, answers: list[Heard[Told]]) -> Iterator[StateDocument]:
+    """Those that need an operator first."""
+    groups = defaultdict[Told, list[Ranges]](list)
+    for each in answers:
+        groups[Told(each.told.word, each.told.detail, each.told.version)].append(each.nodes)
+    found = [_state(node, said, united(told), plan, version) for said, told in groups.items()]
+    yield from sorted(found, key=_urgency)
+
+
+def _urgency(found: StateDocument) -> tuple[object, ...]:
+    words = state.WORDS
+    place = words.index(found.state) if found.state in words else -1
+    return (found.follows, place, -found.nodes, found.detail, found.version)
+
+
+def _state(node: NodeApi, said: Told, told: Ranges, plan: Plan | None, version: int) -> StateDocument:
+    return StateDocument(
+        state=said.word,
+        text=text_of(said.word),
+        detail=said.detail,
+        version=said.version,
+        follows=said.version == version and _is_settled(said.word, told, plan),
+        nodes=len(told),
+        addresses=named(node, told),
+    )
+
+
+def _is_settled(word: str, told: Ranges, plan: Plan | None) -> bool:
+    """Whether nodes with this state do what a plan says."""
+    if plan is None:
+        return word == state.NONE
+    if plan.is_off:
+        return word == state.OFF
+    return word == (state.MANAGES if plan.manager in told else state.OTHER_NODE)
+
+
+def text_of(word: str) -> str:
+    """The sentence of a state, also of a later release."""
+    return state.SENTENCES.get(word, f"the node says: {word}")
+
+
+def _queues(node: NodeApi, answers: list[Heard[Told]]) -> Iterator[QueueDocument]:
+    groups = defaultdict[tuple[str, tuple[str, ...]], list[Ranges]](list)
+    for each in answers:
+        if each.told.batch:
+            groups[each.told.batch, each.told.kinds].append(each.nodes)
+    for (batch, kinds), several in sorted(groups.items()):
+        told = united(several)
+        yield QueueDocument(batch=batch, kinds=kinds, nodes=len(told), addresses=named(node, told))
+
+
+# -- the queue's node -----------------------------------------------------------------------------------------------
+
+
+def _growth(node: NodeApi, plan: Plan | None, answers: list[Heard[Told]]) -> GrowthDocument | None:
+    if plan is None or plan.is_off:
+        return None
+    said = next((each.told for each in answers if plan.manager in each.nodes), None)
+    if said is None or said.managing is None:
+        return None
+    found, now = said.managing, said.managing.now
+    return GrowthDocument(
+        address=node.settings.network.address_text_of(plan.manager),
+        state=said.word,
+        text=text_of(said.word),
+        detail=said.detail,
+        version=said.version,
+        batch=said.batch,
+        queue=found.queue,
+        master=found.master,
+        trial=found.is_trial,
+        poll=time_of(found.at),
+        poll_age_s=age_of(found.at, now),
+        next_poll_s=max(0.0, found.next_at - now) if found.next_at else None,
+        fault=found.fault,
+        why=found.why,
+        why_left_out=found.why_left_out,
+        needed=found.needed,
+        queued=found.queued,
+        running=found.running,
+        slots=found.slots,
+        free=found.free,
+        oldest_s=found.oldest_s,
+        size=found.size,
+        min_nodes=found.min_nodes,
+        max_nodes=found.max_nodes,
+        changed=time_of(found.changed_at),
+        blocked_s=age_of(found.blocked_since, now),
+        added=found.added,
+        removed=found.removed,
+        undone=found.undone,
+        nodes=tuple(_node(each, found) for each in found.nodes),
+        left_out=found.left_out,
+    )
+
+
+def _node(said: ToldNode, found: Managing) -> NodeDocument:
+    paid_s = age_of(said.paid_since, found.now)
+    return NodeDocument(
+        name=said.name,
+        address=said.address,
+        master=said.is_master,
+        stage=said.stage,
+        since=time_of(said.since),
+        since_s=age_of(said.since, found.now),
+        tries=said.tries,
+        fault=said.fault,
+        slots=said.slots,
+        used=said.used,
+        jobs=said.jobs,
+        kind=said.kind,
+        paid_since=time_of(said.paid_since),
+        minute=None if paid_s is None else int(paid_s / MINUTE_S % HOUR_MIN),
+        idle_since=time_of(said.idle_since),
+        idle_s=age_of(said.idle_since, found.now),
+    )
