@@ -22,11 +22,13 @@ sys.path[:0] = [str(DOCS), str(REPOSITORY / "tests" / "helpers")]
 
 import build_accounting  # noqa: E402
 import build_cluster_metrics  # noqa: E402
+import build_elastic  # noqa: E402
 import build_evaluation  # noqa: E402
 import build_faq  # noqa: E402
 import build_growth  # noqa: E402
 import build_growth_daemons  # noqa: E402
 import build_log  # noqa: E402
+import build_machines  # noqa: E402
 import build_mappings  # noqa: E402
 import build_memory  # noqa: E402
 import build_moves  # noqa: E402
@@ -44,6 +46,7 @@ import build_scenarios  # noqa: E402
 import build_schemas  # noqa: E402
 import build_sealing  # noqa: E402
 import build_shares  # noqa: E402
+import build_shares_lab  # noqa: E402
 import build_sparse  # noqa: E402
 import build_stories  # noqa: E402
 import build_tables  # noqa: E402
@@ -69,7 +72,14 @@ PAGES = (
     "docs/exec.md",
     "docs/files.md",
     "docs/accounting.md",
+    "docs/hosts.md",
+    "docs/elastic.md",
+    "docs/batch.md",
+    "docs/machines.md",
+    "docs/machines-inside.md",
+    "docs/transfer.md",
     "docs/metrics.md",
+    "docs/shares.md",
     "docs/json.md",
     "docs/page.md",
     "docs/first-cluster.md",
@@ -85,6 +95,8 @@ PAGES = (
     "docs/evaluation/running.md",
     "docs/evaluation/metrics.md",
     "docs/evaluation/accounting.md",
+    "docs/evaluation/elastic.md",
+    "docs/evaluation/machines.md",
     "docs/evaluation/releases.md",
     "docs/evaluation/peers.md",
     "docs/evaluation/simulator.md",
@@ -124,11 +136,13 @@ PARTS: dict[str, Callable[[], str]] = {
     "why-healed": build_stories.why_healed,
     **build_cluster_metrics.PARTS,
     **build_accounting.PARTS,
+    **build_elastic.PARTS,
     **build_evaluation.PARTS,
     **build_faq.PARTS,
     **build_growth.PARTS,
     **build_growth_daemons.PARTS,
     **build_log.PARTS,
+    **build_machines.PARTS,
     **build_mappings.PARTS,
     **build_memory.PARTS,
     **build_moves.PARTS,
@@ -145,6 +159,7 @@ PARTS: dict[str, Callable[[], str]] = {
     **build_schemas.PARTS,
     **build_sealing.PARTS,
     **build_shares.PARTS,
+    **build_shares_lab.PARTS,
     **build_sparse.PARTS,
     **build_targets.PARTS,
     **build_watching.PARTS,

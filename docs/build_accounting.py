@@ -23,17 +23,9 @@ DEATHS = {"root": ("a root dies", 1), "sinks": ("no sink", 2)}
 KILLED = {"root": "roots", "sink": "sinks", "sinks": "all sinks", "server": "PostgreSQL"}
 
 
-def measured() -> list[Run]:
-    """The runs with figures. Raises SystemExit when there is none."""
-    found = [run for run in records.read(NAME) if run["fault"] is None]
-    if not found:
-        raise SystemExit("docs/figures/accounting.json has no run that was measured: measure one")
-    return found
-
-
 def about() -> str:
     """The machine, the program, and the shape of the labs."""
-    runs = measured()
+    runs = records.measured(NAME)
     first = runs[0]
     shape = (
         f"{first['nodes']} nodes, fan-out {first['fanout']}, {first['layout']} addresses, timing `{first['timing']}`;"
@@ -46,7 +38,7 @@ def about() -> str:
 def sinks() -> str:
     """Where they are in the tree, and how much they have."""
     rows = []
-    for run in measured():
+    for run in records.measured(NAME):
         for each in run["sinks"]:
             held = run["counted"]["databases"][each["address"]]
             place = f"leads {each['subordinates']}" if each["subordinates"] else "leads none"
@@ -56,7 +48,7 @@ def sinks() -> str:
 
 def table() -> str:
     """One column for each run."""
-    runs = measured()
+    runs = records.measured(NAME)
     rows = [[name, *map(show, runs)] for name, show in ROWS.items()]
     return markdown(["", *(f"run {run['repeat'] + 1}" for run in runs)], rows)
 
@@ -117,7 +109,7 @@ def _series(name: str, number: int, key: str, unit: float = 1.0) -> Line:
 
 
 def _drawn(name: str, number: int, value: Callable[[Run], float]) -> Line:
-    points = tuple((each["at_s"] / MINUTE_S, value(each)) for each in measured()[0]["samples"])
+    points = tuple((each["at_s"] / MINUTE_S, value(each)) for each in records.measured(NAME)[0]["samples"])
     return Line(name, number, points, "plain")
 
 
@@ -126,7 +118,7 @@ def _deaths() -> Iterable[Line]:
     for kind, (name, number) in DEATHS.items():
         times = [
             at_s
-            for each in measured()[0]["deaths"]
+            for each in records.measured(NAME)[0]["deaths"]
             if each["what"] == kind
             for at_s in ((each["at_s"],) if kind == "root" else (each["at_s"], each["at_s"] + each["down_s"]))
         ]
@@ -153,7 +145,7 @@ def disk_svg() -> str:
     spools = _series("all", 0, "spool_bytes", MIB), _series("largest", 0, "spool_bytes_most", MIB)
     databases = (
         _drawn(each["address"], number, lambda sample, at=number: sample["database_bytes"][at] / MIB)
-        for number, each in enumerate(measured()[0]["sinks"])
+        for number, each in enumerate(records.measured(NAME)[0]["sinks"])
     )
     panels = (
         _panel("Files of all spools, MiB", "with the logs of SQLite", spools[0], *_deaths()),

@@ -146,6 +146,105 @@ DAEMONS = (
     ),
 )
 
+_ROOT = f" and on (instance) subord_is_root{{{JOB}}} == 1"
+NO_SHARES = "or on (job) vector(0)"
+SHARES = (
+    curves(
+        "Shares of the classes of work, at the root",
+        "percentunit",
+        *(
+            Query(f"max by (class) (subord_shares_{what}_ratio{{{JOB}}}{_ROOT}) {NO_SHARES}", f"{{{{class}}}} {what}")
+            for what in ("wanted", "got", "used")
+        ),
+        about="Of a node, the mean; 0 without a name: no plan is in force. A class with work left that uses less than"
+        " it should has the wrong weights, or its work on few nodes.",
+    ),
+    curves(
+        "Nodes in the decisions, and how nodes follow",
+        "none",
+        Query(f"max(subord_shares_nodes_asked{{{JOB}}}{_ROOT}) {NO_SHARES}", "asked"),
+        Query(f"max(subord_shares_nodes_told{{{JOB}}}{_ROOT}) {NO_SHARES}", "told"),
+        Query(f"sum by (word) (subord_shares_state{{{JOB}}}) > 0 {NO_SHARES}", "{{word}}"),
+        about="`subord shares status` names the missing nodes and the cause.",
+    ),
+)
+
+NO_QUEUE = "or on (job) vector(0)"
+ELASTIC = (
+    curves(
+        "Nodes of elastic clusters",
+        "none",
+        *(
+            Query(f"sum(subord_elastic_{name}{{{JOB}}}) {NO_QUEUE}", legend)
+            for name, legend in (
+                ("size", "there, or paid for soon"),
+                ("size_needed", "the queue needs"),
+                ("size_min", "least"),
+                ("size_max", "most"),
+            )
+        ),
+        Query(f'sum by (stage) (subord_elastic_nodes{{{JOB}, stage!="serving"}}) > 0 {NO_QUEUE}', "{{stage}}"),
+        about="0 without a name: no node has a queue. A stage is drawn while a node is in it.",
+    ),
+    curves(
+        "Jobs and slots of their queues",
+        "none",
+        Query(f"sum by (state) (subord_elastic_jobs{{{JOB}}}) {NO_QUEUE}", "jobs {{state}}"),
+        Query(f"sum(subord_elastic_slots{{{JOB}}}) {NO_QUEUE}", "slots"),
+        Query(f"sum(subord_elastic_slots_free{{{JOB}}}) {NO_QUEUE}", "slots free"),
+        about="`subord elastic why` tells why nodes are added or not.",
+    ),
+)
+
+NO_MACHINES = "or on (job) vector(0)"
+MACHINES = (
+    curves(
+        "Virtual machines by type",
+        "none",
+        Query(f'sum by (type) (subord_machines{{{JOB}, state="on"}}) {NO_MACHINES}', "{{type}} on"),
+        Query(f'sum by (type) (subord_machines{{{JOB}, state="busy"}}) {NO_MACHINES}', "{{type}} with jobs"),
+        Query(f'sum by (type) (subord_machines{{{JOB}, state="coming"}}) > 0 {NO_MACHINES}', "{{type}} coming"),
+        about="0 without a name: no node has queues with machines.",
+    ),
+    curves(
+        "Jobs for virtual machines",
+        "none",
+        Query(f"sum by (state) (subord_machines_jobs{{{JOB}}}) {NO_MACHINES}", "{{state}}"),
+        about="`subord machines why JOB` tells what a job that waits gets, or why it gets nothing.",
+    ),
+    curves(
+        "Cores of servers",
+        "none",
+        Query(f"sum by (what) (subord_machines_cores{{{JOB}}}) {NO_MACHINES}", "{{what}}"),
+        about="What machines may have, what they have, and what is to stay free.",
+    ),
+    curves(
+        "Memory of servers",
+        "bytes",
+        Query(f"sum by (what) (subord_machines_memory_bytes{{{JOB}}}) {NO_MACHINES}", "{{what}}"),
+        about="Less the reserves of servers.",
+    ),
+    curves(
+        "Actions with machines, in a minute",
+        "none",
+        Query(
+            f"60 * sum by (action) (rate(subord_machines_actions_total{{{JOB}}}{RATE})) {NO_MACHINES}", "{{action}}"
+        ),
+        Query(
+            f"60 * sum by (result) (rate(subord_machines_actions_failed_total{{{JOB}}}{RATE})) {NO_MACHINES}",
+            "{{result}}",
+        ),
+        about="Those that came to nothing are refused, lost or expired: `subord machines status` has the reasons.",
+    ),
+    curves(
+        "Servers in need",
+        "none",
+        Query(f'sum by (state) (subord_machines_servers{{{JOB}, state!="all"}}) {NO_MACHINES}', "{{state}}"),
+        Query(f"sum(subord_machines_server_faults{{{JOB}}}) {NO_MACHINES}", "machines that could not be changed"),
+        about="`subord machines list` names them.",
+    ),
+)
+
 COLUMNS = (
     ("answers", f"max by (instance) (up{{{NODE}}})"),
     ("root", f"max by (instance) (subord_is_root{{{NODE}}})"),
@@ -158,7 +257,16 @@ COLUMNS = (
 )
 """The columns of the table of nodes; the last two show a label instead of their value."""
 
-ROWS = (("Cluster", CLUSTERS), ("Tree", TREE), ("Healing", HEALING), ("Traffic", TRAFFIC), ("Daemons", DAEMONS))
+ROWS = (
+    ("Cluster", CLUSTERS),
+    ("Shares", SHARES),
+    ("Elastic growth", ELASTIC),
+    ("Virtual machines", MACHINES),
+    ("Tree", TREE),
+    ("Healing", HEALING),
+    ("Traffic", TRAFFIC),
+    ("Daemons", DAEMONS),
+)
 
 
 def dashboard() -> str:

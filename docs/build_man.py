@@ -165,7 +165,7 @@ def _synopsis(parser: argparse.ArgumentParser) -> str:
     """The arguments of the command, as in its usage."""
     usage = " ".join(parser.format_usage().split()).partition(parser.prog)[2]
     usage = re.sub(r"\[-h\] ?", "", usage).strip()
-    return re.sub(r"--?[a-z][a-z-]*", lambda found: rf"\fB{_text(found[0])}\fR", usage)
+    return re.sub(r"--?[a-zA-Z][a-z_-]*", lambda found: rf"\fB{_text(found[0])}\fR", usage)
 
 
 def _options(parser: argparse.ArgumentParser) -> Iterator[str]:

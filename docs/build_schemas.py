@@ -26,20 +26,28 @@ from subord.api.models import (
     orders_under_way,
     sets,
 )
+from subord.api.models.shares import SharesPastDocument
 from subord.cli import position, speedup
 from subord.config.load import dotted, load
 from subord.services import live
 from subord.services.account import core as account_core
 from subord.services.account import reporting
+from subord.services.elastic.past.documents import ElasticPastDocument
+from subord.services.elastic.telling import documents as elastic
+from subord.services.elastic.telling import steps
 from subord.services.exec import core as exec_core
 from subord.services.exec import earlier, showing
 from subord.services.files import core as files_core
 from subord.services.files import pushing
 from subord.services.files.sets import showing as showing_sets
+from subord.services.hosts import documents as hosts
+from subord.services.machines.shown.documents import MachinesShownDocument
+from subord.services.machines.telling import documents as machines
 from subord.services.metrics.branches import document as branches
 from subord.services.metrics.past import document as past
 from subord.services.metrics.plan import carried
 from subord.services.shares.simulation.measures import Shares
+from subord.services.shares.telling import documents as shares
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 Schema = dict[str, Any]
@@ -226,6 +234,60 @@ class AccountStatus(account_core.AccountDocument, frozen=True, kw_only=True):
     missing: tuple[Missing, ...]
 
 
+class SharesStatus(shares.SharesDocument, frozen=True, kw_only=True):
+    """The answer to `subord shares status`."""
+
+    missing: tuple[Missing, ...]
+
+
+class SharesWhy(shares.WhyDocument, frozen=True, kw_only=True):
+    """The answer to `subord shares why`."""
+
+    missing: tuple[Missing, ...]
+
+
+class HostsStatus(hosts.HostsDocument, frozen=True, kw_only=True):
+    """The answer to `subord hosts status`."""
+
+    missing: tuple[Missing, ...]
+
+
+class Elastic(elastic.ElasticDocument, frozen=True, kw_only=True):
+    """The answer to `subord elastic status`, `why` and `nodes`."""
+
+    missing: tuple[Missing, ...]
+
+
+class MachinesStatus(machines.MachinesDocument, frozen=True, kw_only=True):
+    """The answer to `subord machines status`."""
+
+    missing: tuple[Missing, ...]
+
+
+class MachinesList(machines.ListDocument, frozen=True, kw_only=True):
+    """The answer to `subord machines list`."""
+
+    missing: tuple[Missing, ...]
+
+
+class MachinesWhy(machines.WhyDocument, frozen=True, kw_only=True):
+    """The answer to `subord machines why`."""
+
+    missing: tuple[Missing, ...]
+
+
+class MachinesDrain(machines.OrderedDocument, frozen=True, kw_only=True):
+    """The answer to `subord machines drain`."""
+
+    missing: tuple[Missing, ...]
+
+
+class MachinesCheck(machines.CheckDocument, frozen=True, kw_only=True):
+    """The answer to `subord machines policy check`."""
+
+    missing: tuple[Missing, ...]
+
+
 class Waited(document.Document, frozen=True, kw_only=True):
     """`missing`: why the state is not reached; null: it is."""
 
@@ -280,6 +342,27 @@ COMMANDS: dict[str, tuple[Any, str]] = {
     "metrics": (Metrics, ""),
     "account report": (reporting.ReportDocument, ""),
     "account status": (AccountStatus, ""),
+    "shares set": (shares.SetDocument, ""),
+    "shares status": (SharesStatus, ""),
+    "shares why": (SharesWhy, ""),
+    "shares off": (shares.PlanDocument, "/v1/shares/plan"),
+    "hosts": (hosts.TableDocument, "/v1/hosts/table"),
+    "hosts status": (HostsStatus, ""),
+    "hosts off": (hosts.TableDocument, "/v1/hosts/table"),
+    "elastic set": (elastic.SetDocument, ""),
+    "elastic off": (elastic.PlanDocument, "/v1/elastic/plan"),
+    "elastic status": (Elastic, ""),
+    "elastic why": (Elastic, ""),
+    "elastic nodes": (Elastic, ""),
+    "elastic poll": (elastic.PollingDocument, "POST /v1/elastic/poll"),
+    "elastic statistics": (elastic.PollsDocument, "/v1/elastic/polls"),
+    "machines plan": (machines.PublishedDocument, ""),
+    "machines off": (machines.PlanDocument, "/v1/machines/plan"),
+    "machines list": (MachinesList, ""),
+    "machines status": (MachinesStatus, ""),
+    "machines why": (MachinesWhy, ""),
+    "machines drain": (MachinesDrain, ""),
+    "machines policy check": (MachinesCheck, ""),
     "errors": (fields.ErrorsDocument, "/v1/errors"),
     "events": (EventLine, ""),
     "why": (fields.WhyDocument, "/v1/why"),
@@ -320,8 +403,23 @@ OTHERS: dict[str, tuple[Any, str]] = {
     "metrics-history": (MetricsHistory, "subord metrics --history TIME --json"),
     "metrics-history-asked": (past.HistoryDocument, "/v1/metrics/history"),
     "metrics-plan": (carried.PlanDocument, "/v1/metrics/plan"),
+    "shares-past": (SharesPastDocument, "/v1/shares/past"),
     "simulate-shares": (Shares, "subord simulate shares --json"),
     "account-asked": (account_core.AccountDocument, "/v1/account"),
+    "shares-asked": (shares.SharesDocument, "/v1/shares"),
+    "shares-why-asked": (shares.WhyDocument, "/v1/shares/why?node=ADDRESS"),
+    "hosts-asked": (hosts.HostsDocument, "/v1/hosts"),
+    "elastic-asked": (elastic.ElasticDocument, "/v1/elastic"),
+    "elastic-manager": (elastic.ElasticDocument, "/v1/elastic/manager"),
+    "elastic-past": (ElasticPastDocument, "/v1/elastic/past"),
+    "elastic-steps": (steps.StepsDocument, "POST /v1/elastic"),
+    "machines-asked": (machines.MachinesDocument, "/v1/machines"),
+    "machines-manager": (machines.MachinesDocument, "/v1/machines/manager"),
+    "machines-servers": (machines.ListDocument, "/v1/machines/servers"),
+    "machines-why-asked": (machines.WhyDocument, "/v1/machines/why?job=ID"),
+    "machines-shown": (MachinesShownDocument, "/v1/machines/shown"),
+    "machines-where": (machines.WhereDocument, "/v1/machines/where"),
+    "machines-ordered": (machines.OrderedDocument, "POST /v1/machines"),
     "ping-asked": (coverage.PingDocument, "/v1/ping"),
     "exec-node": (showing.NodeLine, "subord exec --json: each node"),
     "exec-running": (earlier.RunningLine, "subord exec --list --json: each command"),

@@ -22,7 +22,8 @@ DOCS = Path(__file__).resolve().parent
 REPOSITORY = DOCS.parent
 sys.path[:0] = [str(REPOSITORY / "tests" / "helpers"), str(REPOSITORY)]
 
-from chromium import Browser, chromium  # noqa: E402 - found by the line above
+import msgspec  # noqa: E402 - found by the line above
+from chromium import Browser, chromium  # noqa: E402
 
 from subord.api.http.server import EventStream, Query, Response  # noqa: E402
 from subord.api.models.document import time_text  # noqa: E402
@@ -32,12 +33,18 @@ from subord.core.members.membership import DOCUMENTS, REGISTER  # noqa: E402
 from subord.core.members.register import Record, Run, State  # noqa: E402
 from subord.core.members.statements import Maintain  # noqa: E402
 from subord.core.view import Asked, Liveness, Why  # noqa: E402
+from subord.services.elastic.past.public import PATH as ELASTIC  # noqa: E402
+from subord.services.machines.shown.public import PATH as MACHINES  # noqa: E402
 from subord.services.metrics import core  # noqa: E402
 from subord.services.metrics.classes import public  # noqa: E402
+from subord.services.shares.past.public import PATH as SHARES  # noqa: E402
 from tests.api.fake_node_api import FakeNode, World  # noqa: E402
 from tests.api.served_node import fixed_answer  # noqa: E402
+from tests.browser.elastic_world import elastic_document  # noqa: E402
+from tests.browser.machines_world import machines_document  # noqa: E402
 from tests.browser.metrics_world import LOAD, MEMORY, publish  # noqa: E402
 from tests.browser.served_page import Served, large, served, streams  # noqa: E402
+from tests.browser.shares_world import shares_document  # noqa: E402
 
 BYTES_MAX = 120_000
 AGO_S = 190  # since the failure
@@ -46,7 +53,8 @@ DAY_S = 86_400.0
 
 class Picture(NamedTuple):
     """What is taken. `chosen`: the position of a node; `fails`: some nodes are down; `filters`: a state to show;
-    `metric`: by which nodes are coloured."""
+    `metric`: by which nodes are coloured. `shares`: the cluster divides its nodes among classes.
+    `elastic`: it grows and shrinks with a queue. `machines`: so many servers have virtual machines."""
 
     nodes: int
     width: int = 1200
@@ -57,6 +65,9 @@ class Picture(NamedTuple):
     chosen: int | None = None
     scale: int = 1
     metric: str = ""
+    shares: bool = False
+    elastic: bool = False
+    machines: int = 0
     quality: int = 80
 
 
@@ -72,6 +83,9 @@ PICTURES = {
     "phone-tree": Picture(500, width=390, height=760, scale=2),
     "maintenance": Picture(500, filters="maintained"),
     "metric": Picture(500, height=820, metric=LOAD, quality=70),
+    "shares": Picture(500, fails=False, shares=True),
+    "elastic": Picture(500, fails=False, elastic=True),
+    "machines": Picture(500, height=1100, fails=False, machines=24),
     "metric-5000": Picture(5000, height=920, theme="dark", metric=MEMORY, quality=60),
 }
 SILENT = (12, 13, 300)
@@ -231,6 +245,12 @@ def taken(browser: Browser, wanted: Picture) -> bytes:
     if wanted.metric:
         handlers |= {path: partial(unkept, node, path) for path in public.paths(node, core.document)}
         publish(node, SILENT)
+    if wanted.shares:
+        handlers[SHARES] = fixed_answer(msgspec.json.encode(shares_document()))
+    if wanted.elastic:
+        handlers[ELASTIC] = fixed_answer(msgspec.json.encode(elastic_document()))
+    if wanted.machines:
+        handlers[MACHINES] = fixed_answer(msgspec.json.encode(machines_document(wanted.machines)))
     script = browser.driver.execute_cdp_cmd(
         "Page.addScriptToEvaluateOnNewDocument", {"source": CLOCK if wanted.metric else ""}
     )
@@ -246,6 +266,12 @@ def taken(browser: Browser, wanted: Picture) -> bytes:
         browser.until(lambda: browser.all(ready) and "Asking" not in browser.text(ready), "the side")
         if wanted.metric:
             measure(browser, at, node, wanted.metric)
+        if wanted.shares:
+            browser.until(lambda: browser.all("#shares-rows tr"), "the shares")
+        if wanted.elastic:
+            browser.until(lambda: browser.all("#elastic-rows tr"), "elastic growth")
+        if wanted.machines:
+            browser.until(lambda: browser.all("#machines-rows tr"), "virtual machines")
         if wanted.filters:
             browser.run(f"document.querySelector('[data-mark={wanted.filters}]').click()")
         browser.run("return new Promise((done) => setTimeout(done, 500))")

@@ -25,14 +25,21 @@ from subord.core.address.network import Network
 from subord.core.carriage.documents import Documents
 from subord.core.carriage.reports.coverage import Coverage
 from subord.core.carriage.reports.reports import Fold
+from subord.core.carriage.shares.interface import DOCUMENT, Branch, OfBranch, Overview
+from subord.core.carriage.shares.plan import order_of, read
 from subord.core.members.membership import Membership
 from subord.core.members.register import Register
 from subord.core.messages import Beat, Message, Versions
 from subord.core.settings import Settings
 from subord.core.view import Position, Ranking, RosterView, Snapshot, Why
 from subord.runtime.counters import Counters
+from subord.runtime.elastic.state import MANAGES, NONE
+from subord.runtime.elastic.state import State as ElasticState
+from subord.runtime.machines.state import KindCount, ServerState
+from subord.runtime.machines.state import State as MachinesState
 from subord.runtime.security.identity import Identity
 from subord.runtime.security.peer_identity import PeerIdentities
+from subord.runtime.shares.state import OBEYS, State
 from subord.sealing.identity import Ed25519Signer
 from subord.sealing.keys import key_of, keyring_of
 from subord.sim import words
@@ -77,6 +84,9 @@ class NodeApi:
         self.performance = SimpleNamespace(jobs_per_hour=12.0)
         self.log = SimpleNamespace(counts={"written": 1})
         load = Fold({}, Coverage(1, 1), 0.5)
+        self.shares: Any = SimpleNamespace(overview=lambda: SimpleNamespace(plan=None))
+        self.elastic: Any = SimpleNamespace(state=ElasticState(word=NONE), batch="", kinds=(), polls=())
+        self.machines: Any = SimpleNamespace(state=MachinesState(word=NONE), server=None, uri="", batch="")
         self.orders: Any = SimpleNamespace(under_way=list, report_services=lambda: ["load"], folded=lambda _: load)
 
     @property
@@ -255,7 +265,36 @@ def scraped() -> NodeApi:
     counters.dropped["malformed"] += 1
     counters.send_errors["EHOSTUNREACH"] += 1
     counters.readings_failed["missing"] += 1
+    shown.shares = SimpleNamespace(state=State(OBEYS), overview=_shares)
+    shown.elastic.state = ElasticState(word=MANAGES, at=1.0, max_nodes=4)
+    shown.machines.state = MachinesState(word=MANAGES, at=1.0, kinds=(KindCount(type="alma"),))
+    shown.machines.server = ServerState(name="10.0.0.4", at=1.0)
     return shown
+
+
+def _shares() -> Overview:
+    """Of a root that is alone."""
+    plan = read(order_of(1, 0, 2000, (("web", 60_000), ("batch", 40_000))))
+    assert plan is not None
+    own = OfBranch(1, Branch((60.0, 40.0), (50.0, 40.0), (False, True), 1), said_nodes=1, round=3, age_s=0.5)
+    return Overview(
+        plan,
+        round=3,
+        wanted=plan.wanted,
+        wanted_from=DOCUMENT,
+        row_round=0,
+        row_age_s=None,
+        obeyed=plan.wanted,
+        asked=1,
+        told=1,
+        branches=(own,),
+        left_out=(),
+        order=(),
+        decided=None,
+        decided_age_s=None,
+        undecided="",
+        dropped={},
+    )
 
 
 def _screen(command: str, lines: list[str]) -> str:

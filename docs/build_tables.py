@@ -41,7 +41,9 @@ def _commands(before: str, parser: argparse.ArgumentParser) -> Iterator[tuple[st
     for each in sub._choices_actions:
         chosen = sub.choices[each.dest]
         words = f"{before} {each.dest}"
-        if _below(chosen):
+        if below := _below(chosen):
+            if not below[0].required:
+                yield f"`{words}`", each.help or ""
             yield from _commands(words, chosen)
         else:
             yield f"`{' '.join([words, *_words(chosen)])}`", each.help or ""

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import build_accounting
 import build_cluster_metrics
+import build_shares_lab
 import records
 from build_evaluation import markdown
 from build_paper import TIME, is_built, is_whole
@@ -355,6 +356,11 @@ def _highest(run: Run) -> Run:
     return {**run, **{key: None if None in run[key] else max(run[key]) for key in keys if run.get(key)}}
 
 
+def shares() -> Iterator[Row]:
+    """On real daemons. None while they are not measured."""
+    return (Row(*each) for each in build_shares_lab.aims())
+
+
 GROUPS = (
     starts,
     sparse,
@@ -366,6 +372,7 @@ GROUPS = (
     sealing,
     services,
     cluster_metrics,
+    shares,
     accounting,
     commands,
     simulated,

@@ -33,6 +33,14 @@ def is_measured(name: str) -> bool:
     return (FIGURES / f"{name}.json").exists()
 
 
+def measured(name: str) -> list[Run]:
+    """The runs that did not fail. Raises SystemExit when there is none."""
+    found = [run for run in read(name) if run["fault"] is None]
+    if not found:
+        raise SystemExit(f"docs/figures/{name}.json has no run that was measured: measure one")
+    return found
+
+
 def if_measured(name: str) -> Callable[[Callable[P, str]], Callable[P, str]]:
     """A part of a page that says so while there are no such figures."""
 
@@ -130,7 +138,7 @@ def about(runs: list[Run], *keys: str) -> str:
     """The machine, the program, and how many runs there are of each combination of `keys`."""
     boxes = sorted({box(run["machine"]) for run in runs})
     programs = sorted({f"{run['version']} at {run.get('commit') or 'an unknown commit'}" for run in runs})
-    counts = [len(some) for some in groups(runs, *keys).values()]
+    counts = [len(some) for some in in_order(runs, *keys).values()]
     load = max(run["machine"]["load"] for run in runs)
     often = str(min(counts)) if min(counts) == max(counts) else f"{min(counts)} to {max(counts)}"
     dates = sorted({run["date"] for run in runs if "date" in run})

@@ -134,9 +134,7 @@ class Daemon:
 
     def __init__(self, config: Config, resources: ExitStack, log: Log, handover: Handover | None = None) -> None:
         """Open everything that can fail. Raises StartError; `resources` closes what was opened."""
-        self.config = config
-        self.metrics = config.metrics
-        self.log = log
+        self.config, self.metrics, self.log = config, config.metrics, log
         self.next_config: Config | None = None
         """The configuration to start again with after the goodbyes; None: the process ends."""
         self.settings: Settings = config.cluster
@@ -180,6 +178,7 @@ class Daemon:
             raise StartError(message, CONFIGURATION) from None
         resources.callback(self.events.close)
         self._systemd = Systemd()
+        self._last_neighbourhood: Neighbourhood | None = None  # at the start of the goodbyes
 
     # -- start and end ---------------------------------------------------------------------------------------------
 
@@ -195,7 +194,8 @@ class Daemon:
         self.tracker = self._make_tracker(node, memory)
         self.counters.tables = lambda: self._sizes(sealer)
         carriage = carriage_of(self, node, self.config)
-        self.orders, self.ledger, self.blobs, self.held_blobs, _ = carriage
+        self.orders, self.ledger, self.blobs, self.held_blobs, _, self.shares, *_ = carriage
+        self.elastic, self.hosts, self.machines = carriage[-3:]
         self._streams = self._make_streams(self._driver, sealer)
         self._seeds = SeedList(
             self.settings.network,
@@ -206,7 +206,6 @@ class Daemon:
         self._edge = Edge(self._streams, chance, self._leader_address, self._driver.edge_closed)
         self._notices = Notices(node, self.events, self._systemd, self.counters)
         self._save_due = trio.Event()
-        self._last_neighbourhood: Neighbourhood | None = None  # at the start of the goodbyes
         self._reload_asked = trio.Event()
         if self._reload_pending:
             self._reload_asked.set()

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 from collections.abc import Generator, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
+import limiters
 import pytest
 import skips
 from hypothesis import settings
@@ -20,6 +22,9 @@ def pytest_configure() -> None:
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
+
+# As in campaigns: with Python's own threshold a fifteenth of the processor time goes into looking for garbage.
+gc.set_threshold(50_000, *gc.get_threshold()[1:])
 
 # The same examples on every machine, and none fails because others keep the machine busy.
 settings.register_profile("subord", derandomize=True, deadline=None)
@@ -93,7 +98,20 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
         os.setpriority(os.PRIO_PROCESS, 0, COMPUTING_NICE if computes else 0)
 
 
-COMPUTING = ("core", "sim", "fuzz", "transcripts", "test_mutations.py", "test_mutants.py", "test_stock_debian.py")
+COMPUTING = (
+    "core",
+    "sim",
+    "fuzz",
+    "transcripts",
+    "test_async.py",
+    "test_machines_campaign.py",
+    "test_mutations.py",
+    "test_mutants.py",
+    "test_shares_tree.py",
+    "test_stock_debian.py",
+    "test_tidy.py",
+    "test_wire.py",
+)
 """Folders and files of tests that start no daemon, or wait for it with patience."""
 COMPUTING_NICE = 10
 FOLDERS = ("deploy", "browser")
@@ -101,17 +119,61 @@ FOLDERS = ("deploy", "browser")
 FIRST = (
     "lab",
     "deploy",
-    "test_stock_debian.py",
-    "test_lab_memory.py",
-    "test_lab_prometheus.py",
+    "test_lab_elastic.py",
     "test_order_campaign.py",
-    "test_mutations.py",
-    "test_campaign.py",
+    "test_lab_elastic_deaths.py",
+    "test_stock_debian.py",
+    "test_transfer_real.py",
+    "test_lab_prometheus.py",
     "test_scenario.py",
-    "test_page_live.py",
+    "test_lab_memory.py",
+    "test_async.py",
+    "test_lab_exec.py",
+    "test_batch_real.py",
+    "test_lab_machines.py",
+    "test_agent_elastic_processes.py",
+    "test_agent_machines_processes.py",
+    "test_mutations.py",
+    "test_elastic_slurm_real.py",
     "test_lab_peers.py",
+    "test_lab_metrics.py",
+    "test_lab_evaluate.py",
+    "test_daemon.py",
+    "test_campaign.py",
+    "test_lab_identities.py",
+    "test_lab_reports.py",
+    "test_lab_accounting.py",
+    "test_memory_of_members.py",
+    "test_page_live.py",
+    "test_lab_files.py",
+    "test_lab_arp.py",
+    "test_lab_keys.py",
+    "test_sparse_trees.py",
+    "test_lab_page.py",
+    "test_machines_campaign.py",
+    "test_agent_machines_commands.py",
+    "test_machines_together.py",
+    "test_lab_hosts.py",
+    "test_hung_node.py",
+    "test_kinds.py",
+    "test_account_gridengine.py",
+    "test_lab_rounds.py",
+    "test_lab_agents.py",
+    "test_prometheus.py",
+    "test_lab_services.py",
+    "test_site.py",
+    "test_lab_sites.py",
+    "test_lab_files_sets.py",
+    "test_verification.py",
+    "test_pins.py",
+    "test_lab_life.py",
+    "test_moves.py",
+    "test_lab_nodes.py",
+    "test_lab_wide.py",
+    "test_sites.py",
 )
-"""The longest groups."""
+"""The groups of ten seconds and more. Those that wait for real daemons take turns with those that compute, the
+longest of each kind first: where all wait the processors are idle, and where all compute the labs are late."""
 
 
 def is_any(item: pytest.Item, names: Iterable[str]) -> bool:
@@ -120,18 +182,28 @@ def is_any(item: pytest.Item, names: Iterable[str]) -> bool:
 
 
 def order_of(group: str) -> int:
-    return FIRST.index(group) if group in FIRST else len(FIRST)
+    name = group.partition(":")[0]
+    return FIRST.index(name) if name in FIRST else len(FIRST)
 
 
 def group_of(item: pytest.Item) -> str:
     """One worker has the large labs: two at once would take each other's time. Tests of installed machines share a
-    package, and those of a stock Debian one root. Of the rest each file goes by itself."""
+    package, and those of a stock Debian one root. Of the rest each file goes by itself, or each case."""
     if item.path.name == "test_stock_debian.py":
         return item.path.name
     if item.path.parent.name == "deploy":
         return "deploy"
+    if item.get_closest_marker("apart"):
+        return f"{item.path.name}:{item.callspec.id}"  # type: ignore[attr-defined]
     lab = item.get_closest_marker("lab")
     return item.path.name if lab is None or lab.kwargs.get("few") else "lab"
+
+
+@pytest.fixture(autouse=True)
+def _limits_of_threads() -> Iterator[None]:
+    """Without what an earlier test has left."""
+    yield
+    limiters.renew()
 
 
 @pytest.fixture(scope="module")

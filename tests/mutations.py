@@ -23,6 +23,7 @@ import time
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from importlib.util import cache_from_source
 from os import sched_getaffinity
 from pathlib import Path
 from typing import Literal
@@ -709,15 +710,22 @@ def mutated(mutation: Mutation, package: Path = PACKAGE) -> str:
 
 
 def copied(package: Path, target: Path) -> Path:
-    """Copy the package into `target`."""
-    return Path(shutil.copytree(package, target / "subord", ignore=shutil.ignore_patterns("__pycache__")))
+    """Copy the package into `target`, with what Python has compiled: to compile all of it again takes longer than to
+    play a seed."""
+    return Path(shutil.copytree(package, target / "subord"))
+
+
+def replace(file: Path, source: str) -> None:
+    """Write the file of a copy. Python tells what it has compiled by size and second, and both may be the same."""
+    Path(cache_from_source(str(file))).unlink(missing_ok=True)
+    file.write_text(source, encoding="utf-8")
 
 
 def try_out(mutation: Mutation, seeds: Iterable[int], package: Path = PACKAGE) -> Outcome:
     """Play `seeds` against a copy of `package` with the fault. Raises OutOfDateError."""
     source = mutated(mutation, package)
     with tempfile.TemporaryDirectory(prefix="subord-mutation-") as directory:
-        (copied(package, Path(directory)) / mutation.file).write_text(source, encoding="utf-8")
+        replace(copied(package, Path(directory)) / mutation.file, source)
         return _played(
             mutation.name, Path(directory), seeds, mutation.mapping, mutation.script, services=mutation.services
         )

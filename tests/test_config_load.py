@@ -106,6 +106,32 @@ def test_every_key_is_taken_over() -> None:
             urls = ["http://127.0.0.1:9100/metrics"]
             text_directory = "/tmp/texts"
             program_directory = "/tmp/programs"
+            [shares]
+            classes = ["web=/apps/web-*", "rest=/apps/*"]
+            queues = ["web=/tmp/queue"]
+            [elastic]
+            batch = "slurm"
+            batch_environment = ["SLURM_CONF=/tmp/slurm.conf"]
+            batch_daemon = ["slurmd", "-Z"]
+            batch_daemon_stop = ["pkill", "slurmd"]
+            key = "/etc/elastic"
+            kinds = ["small=4", "large=16"]
+            start = ["/tmp/start"]
+            stop = ["/tmp/stop"]
+            list = ["/tmp/list"]
+            wait_s = 60
+            hosts_file = "/tmp/hosts"
+            exports_file = "/tmp/exports"
+            [machines]
+            uri = "qemu:///system"
+            reserve_mb = 2048
+            cores = 30
+            disk_mb = 100000
+            slots = 20
+            mhz = 3000
+            batch = "gridengine"
+            batch_environment = ["SGE_CELL=default"]
+            key = "/etc/machines"
             """
         )
     )
@@ -158,6 +184,29 @@ def test_every_key_is_taken_over() -> None:
         "metrics.urls": ("http://127.0.0.1:9100/metrics",),
         "metrics.text_directory": "/tmp/texts",
         "metrics.program_directory": "/tmp/programs",
+        "shares.classes": ("web=/apps/web-*", "rest=/apps/*"),
+        "shares.queues": ("web=/tmp/queue",),
+        "elastic.batch": "slurm",
+        "elastic.batch_environment": ("SLURM_CONF=/tmp/slurm.conf",),
+        "elastic.batch_daemon": ("slurmd", "-Z"),
+        "elastic.batch_daemon_stop": ("pkill", "slurmd"),
+        "elastic.key": "/etc/elastic",
+        "elastic.kinds": ("small=4", "large=16"),
+        "elastic.start": ("/tmp/start",),
+        "elastic.stop": ("/tmp/stop",),
+        "elastic.list": ("/tmp/list",),
+        "elastic.wait_s": 60.0,
+        "elastic.hosts_file": "/tmp/hosts",
+        "elastic.exports_file": "/tmp/exports",
+        "machines.uri": "qemu:///system",
+        "machines.reserve_mb": 2048,
+        "machines.cores": 30,
+        "machines.disk_mb": 100_000,
+        "machines.slots": 20,
+        "machines.mhz": 3000,
+        "machines.batch": "gridengine",
+        "machines.batch_environment": ("SGE_CELL=default",),
+        "machines.key": "/etc/machines",
     }
     assert dotted(config) == expected
     assert config.node.metrics_listener == ("::1", 9717)
@@ -217,6 +266,10 @@ def test_guest_slots_follow_the_fanout() -> None:
         (
             SHORTEST + '[node]\nmetrics_certificate = "x"',
             ":4: metrics_certificate needs node.metrics, the address to serve",
+        ),
+        (
+            SHORTEST + '[machines]\nuri = "qemu"',
+            ':4: uri must be one of libvirt, e.g. "qemu:///system", not "qemu"',
         ),
         (SHORTEST + "fanout = 1", f"subord.toml:3: fanout must be {WHOLE}, not 1"),
         (SHORTEST + "fanout = 1025", f":3: fanout must be {WHOLE}, not 1025"),
@@ -448,6 +501,27 @@ def test_the_command_line_has_the_same_bounds_without_importing_them() -> None:
         assert load(written(SHORTEST + f"fanout = {fanout}")).cluster.fanout == fanout
     for fanout in (position.FANOUT_MIN - 1, position.FANOUT_MAX + 1):
         assert "fanout must be" in complaint(written(SHORTEST + f"fanout = {fanout}"))
+
+
+@over(
+    ("line", "words"),
+    [
+        ('kinds = ["small"]', "such as small=4"),
+        ('kinds = ["Small=4"]', "such as small=4"),
+        ('kinds = ["small=0"]', "such as small=4"),
+        ('kinds = ["small=4", "small=5"]', 'has "small" twice'),
+        ('hosts_file = "hosts"', "must be a whole path"),
+        ('exports_file = "exports"', "must be a whole path"),
+        ('start = ["/tmp/start"]', "go together"),
+        ('stop = ["/tmp/stop"]', "go together"),
+        ("wait_s = 9", "wait_s"),
+        ('batch = "torque"', "batch"),
+    ],
+)
+def test_a_wrong_key_of_elastic_is_refused(line: str, words: str) -> None:
+    with pytest.raises(ConfigError) as error:
+        load(written(f"{SHORTEST}insecure = true\n[elastic]\n{line}"))
+    assert words in str(error.value)
 
 
 def test_a_network_that_the_wire_cannot_number_is_refused() -> None:

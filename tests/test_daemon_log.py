@@ -23,7 +23,7 @@ from subord.cli import main
 pytestmark = pytest.mark.slow
 
 ENVIRONMENT = {key: value for key, value in os.environ.items() if key not in ("LOG_LEVEL", "JOURNAL_STREAM")}
-WAIT_S_MAX = 30.0
+WAIT_S_MAX = 60.0
 
 
 def until(condition: Callable[[], object], what: str) -> None:
@@ -57,7 +57,8 @@ class Daemon:
 
     @property
     def lines(self) -> list[dict[str, Any]]:
-        return [json.loads(line) for line in self.path.read_text().splitlines()]
+        """Without a last one that is being written."""
+        return [json.loads(line) for line in self.path.read_text().rpartition("\n")[0].splitlines()]
 
     @property
     def messages(self) -> list[str]:

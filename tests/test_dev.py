@@ -14,12 +14,17 @@ import pytest
 TOP = Path(__file__).parents[1]
 FAKE_PYTHON = """#!/bin/sh
 # Makes environments whose Python and tools only write down what they are told.
+TOOLS="mkdocs ruff mypy lint-imports"
 case "$*" in
-  "-m venv "*) mkdir -p "$3/bin"; for each in python subord mkdocs; do cp "$0" "$3/bin/$each"; done ;;
+  "-m venv "*) mkdir -p "$3/bin"; for each in python subord $TOOLS; do cp "$0" "$3/bin/$each"; done ;;
   --version) echo "Python 3.13.9" ;;
   -c*) ;;
-  *) echo "$(basename "$0") $*" >> "$TOLD" ;;
+  *) echo "$(basename "$0") $*${PYTHONDONTWRITEBYTECODE:+, and compiles each time}" >> "$TOLD" ;;
 esac
+"""
+FAKE_PKG_CONFIG = """#!/bin/sh
+# Knows libvirt where there is a file of this name.
+[ -e "$(dirname "$0")/libvirt" ]
 """
 INSTALL = "python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable "
 
@@ -41,11 +46,13 @@ def typed(project: Path) -> Typed:
     fake.parent.mkdir()
     fake.write_text(FAKE_PYTHON)
     fake.chmod(0o755)
+    (fake.parent / "pkg-config").write_text(FAKE_PKG_CONFIG)
+    (fake.parent / "pkg-config").chmod(0o755)
     told = project / "told"
 
-    def give(*words: str) -> list[str]:
+    def give(*words: str, **settings: str) -> list[str]:
         told.write_text("")
-        environment = {"PATH": f"{fake.parent}:{os.environ['PATH']}", "TOLD": str(told)}
+        environment = {"PATH": f"{fake.parent}:{os.environ['PATH']}", "TOLD": str(told), **settings}
         subprocess.run([project / "dev", *words], env=environment, check=True, capture_output=True, timeout=60)
         return told.read_text().splitlines()
 
@@ -62,6 +69,33 @@ def test_another_command_adds_what_it_needs(typed: Typed) -> None:
     assert typed("docs")[0] == f"{INSTALL}.[docs]"
     assert typed("setup") == [f"{INSTALL}.[lab,dev,mutants]"]
     assert typed("setup") == []
+
+
+def test_what_is_compiled_is_added_where_that_can_be_done(project: Path, typed: Typed) -> None:
+    cc = project / "bin" / "cc"
+    cc.write_text("")
+    cc.chmod(0o755)
+    typed("setup")
+    (project / "bin" / "libvirt").touch()
+    assert typed("setup") == [f"{INSTALL}.[machines]"]
+    assert typed("setup") == []
+
+
+def test_what_python_compiles_is_kept(typed: Typed) -> None:
+    assert typed("campaign", PYTHONDONTWRITEBYTECODE="1") == [f"{INSTALL}.", "subord simulate"]
+
+
+def test_the_tests_of_a_fresh_clone_are_compiled_before_the_workers_start(project: Path, typed: Typed) -> None:
+    (project / "netns-lab").mkdir()
+    compiling, testing = (
+        f"python -m pytest {words}" for words in ("--collect-only", "-n 4 --dist loadgroup --no-loadscope-reorder")
+    )
+    told = typed("test")
+    assert told.index(compiling) < told.index(testing)
+    (project / "tests" / "__pycache__").mkdir(parents=True)
+    told = typed("test")
+    assert compiling not in told
+    assert testing in told
 
 
 @pytest.mark.parametrize("name", ["pyproject.toml", "constraints.txt"])

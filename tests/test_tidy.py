@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from subord.core.mapping.registry import MAPPINGS
+from tests.conftest import COMPUTING, FIRST
 
 TOP = Path(__file__).parent.parent
 FUNCTION_LINES_MAX = 60
@@ -140,6 +141,13 @@ def test_an_offender_is_named() -> None:
 def test_names_of_test_modules_are_unique() -> None:
     stems = [path.stem for path in TESTS if path.stem.startswith("test_")]
     assert sorted(stems) == sorted(set(stems))
+
+
+def test_the_order_of_tests_names_what_exists() -> None:
+    """A file that is renamed would start last, unnoticed."""
+    there = {path.name for path in TESTS} | {path.name for path in (TOP / "tests").iterdir() if path.is_dir()}
+    assert {*FIRST, *COMPUTING} <= there
+    assert len(set(FIRST)) == len(FIRST)
 
 
 @pytest.mark.parametrize("folder", [".", "netns-lab"])

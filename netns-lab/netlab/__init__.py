@@ -15,6 +15,7 @@ The packages, each of which imports only those below it:
 
     cli                        commands and their arguments
     accounting                 records of jobs while daemons die
+    shares                     shares of classes of work: real cgroups, many nodes, faults
     services                   commands and files on all nodes, beside other systems
     attack, mappings, peers    experiments: an intruder, a lying member, mappings, other systems
     experiments                start-up, healing, the paper's tests, and what all evaluations share

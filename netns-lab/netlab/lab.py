@@ -11,7 +11,7 @@ import random
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,8 @@ from netlab.eventlog.events import Cluster, Event, EventLog
 from netlab.eventlog.tree import wide_edges
 from netlab.processes import clocks
 from netlab.processes.client import Client
-from netlab.processes.enter import command_in
+from netlab.processes.enter import ran_in
+from netlab.processes.groups import GROUPS_READ_ONLY, Used
 from netlab.processes.launch import LabHandle, Progress, silent
 from netlab.processes.options import Options
 from netlab.processes.releases import Release, tree_of
@@ -77,11 +78,13 @@ class Lab:
         daemon: str | None = None,
         previous: Path | None = None,
         old: Iterable[int] = (),
+        stand_ins: Iterable[int] = (),
         name: str | None = None,
         progress: Progress = silent,
         **others: Any,
     ) -> None:
         """No `network`: the layout's. `sites`: a file. `previous`: what `old` nodes begin with (releases.py).
+        `stand_ins`: nodes whose agents the caller plays.
 
         `others`: fields of Options.
         """
@@ -98,6 +101,7 @@ class Lab:
             daemon=_whole(daemon),
             previous=_whole(previous),
             old=tuple(map(self.address, old)),
+            stand_ins=tuple(map(self.address, stand_ins)),
             **others,
         )
         self._progress = progress
@@ -227,9 +231,12 @@ class Lab:
         self.client.ask("filter", rules=rules)
 
     def run(self, place: int | str, *command: str, timeout_s: float = 30.0) -> subprocess.CompletedProcess[str]:
-        """Run a command in the node's namespace, or on the "wire" (enter.py); wait for its end. Output as text."""
-        whole = command_in(self.options.name, str(place), command)
-        return subprocess.run(whole, capture_output=True, text=True, timeout=timeout_s, check=False)
+        """Run a command in the node's namespace, or on the "wire" (enter.py); wait for its end. Output as text.
+
+        Raises LabError when there is no such place.
+        """
+        with Client(self.directory) as client:  # threads may run commands at once
+            return ran_in(client, str(place), command, timeout_s)
 
     def document(self, position: int, path: str, timeout_s: float = ANSWER_S_MAX) -> dict[str, Any]:
         """What the daemon of that node shows at a path such as /v1/status. Raises LabError."""
@@ -237,6 +244,41 @@ class Lab:
             return ask(str(self.control_socket(position)), path, timeout_s, gives_up_s=0)
         except CommandError as reason:
             raise LabError(f"Node {position}: {reason}.") from None
+
+    # Classes of work (groups.py), in a lab with `classes` and `agents`
+
+    def load(self, position: int, name: str, *, busy: bool = True) -> None:
+        """From now on the class has work on this node that never ends, or none."""
+        self._on_groups("load", address=self.address(position), name=name, busy=busy)
+
+    def used(self) -> Used:
+        """What all classes have used so far."""
+        at, cpu_s = self._on_groups("used")
+        return Used(at, {int(position): each for position, each in cpu_s.items()})
+
+    def weights(self, position: int) -> dict[str, int]:
+        """The weights of the groups of the node, by class."""
+        found: dict[str, int] = self._on_groups("weights", address=self.address(position))
+        return found
+
+    def weigh(self, position: int, weights: Mapping[str, int]) -> None:
+        """Set weights by hand."""
+        self._on_groups("weigh", address=self.address(position), weights=dict(weights))
+
+    def remove_class(self, position: int, name: str) -> None:
+        """Remove the group of a class of the node, with what runs in it."""
+        self._on_groups("remove_class", address=self.address(position), name=name)
+
+    def forbid_groups(self, position: int, *, forbidden: bool = True) -> None:
+        """The agent of the node cannot write to groups, from its next start on; or it can again."""
+        file = self.directory.node(position) / GROUPS_READ_ONLY
+        if forbidden:
+            file.touch()
+        else:
+            file.unlink()
+
+    def _on_groups(self, what: str, **about: Any) -> Any:
+        return self.client.ask("groups", what=what, **about)
 
     # Looking
 

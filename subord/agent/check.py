@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from subord.agent import policy
 from subord.agent.journal import Journal, JournalError
-from subord.config.schema import Config
+from subord.config.schema import Config, ElasticConfig, MachinesConfig, SharesConfig
 from subord.runtime.net.interfaces import InterfaceError, choose
 from subord.runtime.security import allowed_signers, operators_file
 from subord.runtime.security.allowed_signers import Signer
@@ -20,11 +20,21 @@ Line = tuple[str, bool]
 
 
 def lines(config: Config) -> Iterator[Line]:
-    """What is found, in the order of an order: node, operators, policy, journal."""
+    """What is found, in the order of an order: node, operators, policy, journal; then what services need."""
     yield _node(config)
     yield _operators(config.node.operators)
     yield _policy(config.agent.policy)
     yield _journal(config.agent.state_directory)
+    if config.shares.classes:
+        yield _shares(config.shares)
+    if config.elastic != ElasticConfig():
+        from subord.agent import check_elastic  # noqa: PLC0415 - few nodes are of such a cluster
+
+        yield from check_elastic.lines(config)
+    if config.machines != MachinesConfig():
+        from subord.agent import check_machines  # noqa: PLC0415 - few nodes are of such a cluster
+
+        yield from check_machines.lines(config)
 
 
 def _node(config: Config) -> Line:
@@ -63,3 +73,10 @@ def _journal(directory: str) -> Line:
     except JournalError as error:
         return f"journal: {error}", False
     return f"journal: {directory}: ok", True
+
+
+def _shares(config: SharesConfig) -> Line:
+    from subord.services.shares.actuators.overview import overview  # noqa: PLC0415 - few nodes have classes
+
+    text, is_sound = overview(config)
+    return f"shares: {text}", is_sound

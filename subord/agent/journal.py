@@ -193,7 +193,8 @@ class Journal:
             raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
         if status.st_uid != os.geteuid() or status.st_mode & WRITABLE_BY_OTHERS:
             what = f"user {status.st_uid} owns it, mode {stat.S_IMODE(status.st_mode):04o}"
-            raise JournalError(BAD_MODE, f"the journal {self.directory} does not count: {what}; chmod 700")
+            remedy = "" if status.st_uid == os.geteuid() else f"chown {os.geteuid()}, and "
+            raise JournalError(BAD_MODE, f"the journal {self.directory} does not count: {what}; {remedy}chmod 700")
 
     def _sync_or_drop(self, entry: _Entry) -> None:
         """Raises OSError: the order is not begun, and may be given again."""

@@ -70,15 +70,17 @@ class Judge:
         revoked: RevokedList,
         policy_path: str,
         offers: Callable[[str], bool],
+        follows: Callable[[str], bool],
         wall: Callable[[], float] = time.time,
     ) -> None:
-        """`offers`: whether a service acts on this node."""
-        self._cluster = cluster
+        """`offers`: whether a service carries out orders on this node; `follows`: or documents."""
+        self.cluster = cluster
         self.position = position
         self._verifier = verifier
         self._revoked = revoked
         self._policy_path = policy_path
         self._offers = offers
+        self._follows = follows
         self._wall = wall
 
     @property
@@ -98,7 +100,7 @@ class Judge:
         await self._revoked.take(revoked)
         if self._revoked.is_damaged:
             return Judged(BAD_REVOKED)
-        content = service_orders.content_of(self._cluster, order, authority)
+        content = service_orders.content_of(self.cluster, order, authority)
         verdict = await self._verifier.verify(
             content, authority.signature, namespace_of(order.service), self.now_ms, source or str(order.issuer)
         )
@@ -113,7 +115,7 @@ class Judge:
 
     async def judge_document(self, document: Document, revoked: Document | None) -> JudgedDocument:
         """Whether a document counts, for which the agent acts as ROOT. `revoked`: the list that came with it."""
-        if not self._offers(document.kind):
+        if not self._follows(document.kind):
             return JudgedDocument(NOT_OFFERED)
         await self._revoked.take(revoked)
         if self._revoked.is_damaged:

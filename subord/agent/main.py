@@ -38,7 +38,7 @@ from subord.runtime.net.interfaces import InterfaceError, choose
 from subord.runtime.security import operators_file
 from subord.runtime.security.operators import Operators
 from subord.runtime.starting import CONFIGURATION, TRY_AGAIN, StartError
-from subord.services.acting import act_of, has_effects, recover_all
+from subord.services.acting import act_of, carries_out_orders, has_effects, recover_all
 
 logger = logging.getLogger("subord")
 
@@ -137,7 +137,8 @@ def _server(config: Config, idle_s: float, log: Log) -> Server:
         verifier=operators,
         revoked=RevokedList(directory, operators, cluster),
         policy_path=config.agent.policy,
-        offers=has_effects,
+        offers=carries_out_orders,
+        follows=has_effects,
     )
     users = _users(config.agent.daemon_user)
     return Server(
@@ -149,6 +150,10 @@ def _server(config: Config, idle_s: float, log: Log) -> Server:
         node=chosen.address,
         socket=config.node.control_socket,
         accounts=config.agent.account_exec,
+        shares=config.shares,
+        elastic=config.elastic,
+        network=network,
+        machines=config.machines,
     )
 
 

@@ -13,15 +13,18 @@ import logging
 import socket
 import struct
 from collections import Counter
-from collections.abc import Callable, Collection
+from collections.abc import Awaitable, Callable, Collection
 from contextlib import suppress
+from functools import partial
 from math import inf
 from typing import Final
 
 import trio
 
 from subord.agent.journal import Found, Journal, JournalError
-from subord.agent.judge import ROOT, Judge, Judged
+from subord.agent.judge import ROOT, Judge, Judged, JudgedDocument
+from subord.config.schema import ElasticConfig, MachinesConfig, SharesConfig
+from subord.core.address.network import Network
 from subord.core.carriage.engine import bounds
 from subord.core.carriage.engine.acting.lease import Lease
 from subord.core.carriage.engine.causes import (
@@ -38,7 +41,7 @@ from subord.core.carriage.engine.causes import (
 )
 from subord.core.carriage.engine.frames import Order, Tag
 from subord.core.carriage.engine.interface import Outcome
-from subord.runtime.frames import Frames
+from subord.runtime.frames import Frames, frame
 from subord.runtime.orders import agent as client
 from subord.runtime.orders.agent import (
     GIVEN_BYTES_MAX,
@@ -50,7 +53,7 @@ from subord.runtime.orders.agent import (
     decode_renewal,
     encode,
 )
-from subord.services.acting import Act, Context, Handed, follow_of, is_leased
+from subord.services.acting import Act, Context, Handed, attend_of, follow_of, is_leased
 
 logger = logging.getLogger("subord")
 
@@ -59,6 +62,31 @@ RUNNING_MAX: Final = 64
 RENEWAL_BYTES_MAX: Final = 64
 GIVEN_S_MAX: Final = 5.0
 """For the order to come, once the connection is open."""
+
+
+NO_CLASSES: Final = SharesConfig()
+NOT_ELASTIC: Final = ElasticConfig()
+NO_MACHINES: Final = MachinesConfig()
+
+
+class _Talk:
+    """The frames of one connection."""
+
+    def __init__(self, stream: trio.SocketStream, frames: Frames) -> None:
+        self._stream = stream
+        self._frames = frames
+        self._turn = trio.Lock()
+        """Of frames: a node may be told of several things at once."""
+
+    async def next(self) -> bytes | None:
+        with suppress(trio.BrokenResourceError, trio.ClosedResourceError):
+            return await self._frames.next(GIVEN_BYTES_MAX)
+        return None
+
+    async def send(self, data: bytes) -> None:
+        with suppress(trio.BrokenResourceError, trio.ClosedResourceError):
+            async with self._turn:
+                await self._stream.send_all(frame(data))
 
 
 class _Running:
@@ -107,10 +135,15 @@ class Server:
         node: str = "",
         socket: str = "",
         accounts: bool = False,
+        shares: SharesConfig = NO_CLASSES,
+        elastic: ElasticConfig = NOT_ELASTIC,
+        network: Network | None = None,
+        machines: MachinesConfig = NO_MACHINES,
     ) -> None:
         """`users`: uids that may give orders. `idle_s`: `run` ends after so long without work; inf: it does not.
         `node`: the address of this node. `socket`: the control socket of the daemon. `accounts`: whether
-        commands get records."""
+        commands get records. `shares`: the classes of this node. `elastic`: its part in elastic growth. `network`:
+        of the cluster. `machines`: its part in virtual machines."""
         self.refused: Counter[str] = Counter()
         """Orders by cause, since the start."""
         self._judge = judge
@@ -118,9 +151,24 @@ class Server:
         self._act_of = act_of
         self._users = users
         self._idle_s = idle_s
-        self._node = node
-        self._socket = socket
-        self._accounts = accounts
+        self._context = Context(
+            ROOT,
+            "",
+            b"",
+            inf,
+            node,
+            journal.directory,
+            socket,
+            accounts,
+            shares,
+            elastic,
+            judge.cluster,
+            judge.is_revoked,
+            network,
+            machines,
+        )
+        self._attending: set[trio.CancelScope] = set()
+        """Of documents that are carried out beside the daemon."""
         self._disk = trio.Lock()
         self._running: dict[Tag, _Running] = {}
         self._connections = 0
@@ -144,6 +192,8 @@ class Server:
         """Take no more orders, and end when those that run are done, at the latest after `running_s_max`."""
         self._listening.cancel()
         self._idle_s = 0.0
+        for each in self._attending:
+            each.cancel()
         self._nursery.cancel_scope.deadline = trio.current_time() + running_s_max
         self._changed.set()
 
@@ -187,8 +237,11 @@ class Server:
         with trio.move_on_after(GIVEN_S_MAX):
             data = await frames.next(GIVEN_BYTES_MAX)
         if data is not None:
-            found = await self._heard(data, is_known=self._may_connect(stream))
-            await stream.send_all(encode(found if isinstance(found, Done) else await self._ended(found, frames)))
+            found = await self._heard(data, _Talk(stream, frames), is_known=self._may_connect(stream))
+            if isinstance(found, _Running):
+                found = await self._ended(found, frames)
+            if found is not None:
+                await stream.send_all(encode(found))
 
     async def _ended(self, running: _Running, frames: Frames) -> Done:
         """The outcome of an order, and until then renewals of its lease."""
@@ -209,27 +262,28 @@ class Server:
                     return
                 running.renew(renewal.lease_ms)
 
-    async def _heard(self, data: bytes, *, is_known: bool) -> Done | _Running:
-        """What a frame gives, and why not. `is_known`: it may come from the daemon."""
+    async def _heard(self, data: bytes, talk: _Talk, *, is_known: bool) -> Done | _Running | None:
+        """What a frame gives, and why not. `is_known`: it may come from the daemon. None: the agent is to end."""
         if not is_known:
             return self._refuse(REFUSED)
         if self._connections > CONNECTIONS_MAX:
             return self._refuse(BUSY)
         handed = decode_handed(data)
         if handed is not None:
-            return await self._followed(handed)
+            return await self._followed(handed, talk)
         given = decode_given(data)
         return self._refuse(MALFORMED) if given is None else await self._begun(given)
 
     # -- documents ----------------------------------------------------------------------------------------
 
-    async def _followed(self, handed: client.Handed) -> Done:
-        """What came of a document. It goes on when the connection ends."""
+    async def _followed(self, handed: client.Handed, talk: _Talk) -> Done | None:
+        """What came of a document, which goes on when the connection ends, unless it needs the daemon; None: the
+        agent is to end."""
         document = handed.document
         judged = await self._judge.judge_document(document, handed.revoked)
-        follow = follow_of(document.kind) if judged.cause != NOT_OFFERED else None
-        if follow is None:
+        if judged.cause == NOT_OFFERED:
             return self._refuse(NOT_OFFERED)
+        follow, attend = follow_of(document.kind), attend_of(document.kind)
         given = Handed(
             document,
             judged.cause,
@@ -238,8 +292,13 @@ class Server:
             self._judge.is_revoked,
             self._judge.position,
             handed.sources,
+            self._judge.cluster,
         )
-        context = Context(ROOT, judged.principal, b"", inf, self._node, self._journal.directory, self._socket)
+        context = self._context._replace(principal=judged.principal)
+        if attend is not None:
+            return await self._attended(partial(attend, given, context, talk), judged)
+        if follow is None:
+            return self._refuse(NOT_OFFERED)
         found, is_over = Done(FAILED), trio.Event()
 
         async def run() -> None:
@@ -254,6 +313,24 @@ class Server:
         self._nursery.start_soon(run)
         await is_over.wait()
         return found
+
+    async def _attended(self, attend: Callable[[], Awaitable[str]], judged: JudgedDocument) -> Done | None:
+        """How a document has ended that is carried out beside the daemon; None: the agent is to end, and nothing has
+        failed."""
+        if judged.cause:
+            return self._refuse(judged.cause, judged=Judged(judged.cause, judged.principal, detail=judged.detail))
+        cause, scope = FAILED, trio.CancelScope()
+        self._attending.add(scope)
+        if self._listening.cancel_called:  # `stop` came while the document was judged
+            scope.cancel()
+        try:
+            with scope:
+                cause = await attend()
+        except Exception:
+            logger.exception("a document of %s failed", judged.principal)
+        finally:
+            self._attending.discard(scope)
+        return None if scope.cancelled_caught else Done(cause, principal=judged.principal[:PRINCIPAL_CHARS_MAX])
 
     # -- orders -------------------------------------------------------------------------------------------
 
@@ -306,15 +383,8 @@ class Server:
         words = "order %(service)s of %(principal)s as %(user)s accepted: tag %(tag)s"
         logger.info(words, _fields(order, judged))
         left_s = min(judged.run_ms, judged.expires_ms - self._judge.now_ms) / 1000
-        context = Context(
-            judged.user,
-            judged.principal,
-            order.tag,
-            max(0.0, left_s),
-            self._node,
-            self._journal.directory,
-            self._socket,
-            self._accounts,
+        context = self._context._replace(
+            user=judged.user, principal=judged.principal, tag=order.tag, left_s=max(0.0, left_s)
         )
         outcome = await self._acted(running, order, context)
         try:
@@ -351,8 +421,12 @@ class Server:
     def _refuse(self, cause: str, order: Order | None = None, judged: Judged | None = None) -> Done:
         self.refused[cause] += 1
         judged = judged or Judged(cause)
-        fields = _fields(order, judged) if order else {"service": "", "principal": "", "user": "", "tag": ""}
-        words = "order %(service)s of %(principal)s as %(user)s refused, %(cause)s: %(reason)s (tag %(tag)s)"
+        fields, words = {"principal": judged.principal}, "%(cause)s: %(reason)s"
+        if order is not None:
+            fields = _fields(order, judged)
+            words = f"order %(service)s of %(principal)s as %(user)s refused, {words} (tag %(tag)s)"
+        else:
+            words = f"document of %(principal)s refused, {words}" if judged.principal else f"request refused, {words}"
         reason = sentence(cause) + (f" ({judged.detail})" if judged.detail else "")
         logger.warning(words, {**fields, "cause": cause, "reason": reason})
         return Done(cause, principal=judged.principal[:PRINCIPAL_CHARS_MAX], refused=True)

@@ -6,7 +6,7 @@ objects below: the key ring, the log level and the count of jobs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -17,12 +17,18 @@ from subord.core.carriage.engine.ranges import Ranges
 from subord.core.carriage.ledger.bodies import Record as LedgerRecord
 from subord.core.carriage.reports.records import Record
 from subord.core.carriage.reports.reports import Fold
+from subord.core.carriage.shares.interface import Overview as Branches
 from subord.core.settings import Settings
 from subord.core.view import Position, RosterView, Snapshot, Why
 from subord.runtime.blobs.holds import BlobHolds
 from subord.runtime.counters import Counters
+from subord.runtime.elastic.state import Poll
+from subord.runtime.elastic.state import State as ElasticState
+from subord.runtime.hosts.state import State as HostsState
 from subord.runtime.jobs.meter import PerformanceMeter
 from subord.runtime.log.logger import Log
+from subord.runtime.machines.state import ServerState
+from subord.runtime.machines.state import State as MachinesState
 from subord.runtime.names import ResolvedNames
 from subord.runtime.net.peer_query import AskFailure, Question
 from subord.runtime.orders.waiting import Waiting
@@ -30,6 +36,7 @@ from subord.runtime.security.gate import Gate
 from subord.runtime.security.identity import Identity
 from subord.runtime.security.key_ring import RunningKeyRing
 from subord.runtime.security.peer_identity import PeerIdentities
+from subord.runtime.shares.state import State
 from subord.runtime.state.tracker import Tracker
 
 __all__ = ["AskFailure", "NodeApi", "Question"]
@@ -102,6 +109,72 @@ class Blobs(Protocol):
 
     def release(self, blob: Name) -> None:
         """One user needs it no more."""
+
+
+class Shares(Protocol):
+    """The shares of this node and its branch."""
+
+    @property
+    def state(self) -> State:
+        """How this node follows them."""
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """Those that the configuration of this node has groups for, each once."""
+
+    def overview(self) -> Branches:
+        """What its branch reports, and what it has decided."""
+
+
+class Elastic(Protocol):
+    """Elastic growth, as the agent of this node tells it."""
+
+    @property
+    def state(self) -> ElasticState:
+        """How this node takes part in it."""
+
+    @property
+    def batch(self) -> str:
+        """The batch system whose queue this node has, by its configuration; "": none."""
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The kinds of nodes that its configuration has."""
+
+    @property
+    def polls(self) -> Sequence[Poll]:
+        """The last ones that this node has seen as the queue's node, the oldest first."""
+
+    async def poll_soon(self) -> bool:
+        """Look at the queue now; False: this node does not manage."""
+
+
+class Machines(Protocol):
+    """Virtual machines, as the agent of this node tells them."""
+
+    @property
+    def state(self) -> MachinesState:
+        """How this node takes part, and what it decides."""
+
+    @property
+    def server(self) -> ServerState | None:
+        """What is on this node; None: its agent has not told it."""
+
+    @property
+    def uri(self) -> str:
+        """The libvirt of this node, by its configuration; "": it is no server."""
+
+    @property
+    def batch(self) -> str:
+        """The batch system whose queues this node has, by its configuration; "": none."""
+
+
+class Hosts(Protocol):
+    """The table of hosts, as the agent of this node follows it."""
+
+    @property
+    def state(self) -> HostsState:
+        """Whether its names are in the file of this node."""
 
 
 class NodeApi(Protocol):
@@ -184,6 +257,22 @@ class NodeApi(Protocol):
     @property
     def held_blobs(self) -> BlobHolds:
         """Bytes that processes of this host give and take."""
+
+    @property
+    def shares(self) -> Shares:
+        """How nodes are divided among classes of work."""
+
+    @property
+    def elastic(self) -> Elastic:
+        """Whether nodes come and go with the queue of a batch system."""
+
+    @property
+    def machines(self) -> Machines:
+        """Which virtual machines are on, and why."""
+
+    @property
+    def hosts(self) -> Hosts:
+        """Names and addresses of added nodes."""
 
     @property
     def tracker(self) -> Tracker:

@@ -16,7 +16,6 @@ from collections.abc import Iterator
 from urllib.parse import quote
 
 from subord.client import exit_codes
-from subord.client.change_line import change_line
 from subord.client.daemon import Document, UnreachableError, ask
 from subord.client.drawing import show
 from subord.client.errors import CommandError, to_stderr
@@ -80,6 +79,8 @@ def _print(document: Document, after: float, arguments: argparse.Namespace) -> N
         for each in changes:
             print(json.dumps({**version, **each}))
     else:
+        from subord.client.change_line import change_line
+
         show([change_line(each) for each in changes], sys.stdout, is_plain=arguments.no_color)
     sys.stdout.flush()
 

@@ -14,7 +14,6 @@ from subord.client.errors import CommandError, to_stderr
 from subord.client.folding import folded, in_order, in_short
 from subord.client.naming import names_for, renamed
 from subord.client.options import add_asking, add_colour, add_json, add_names, add_nodes, socket_path
-from subord.client.orders.statement_lines import addresses_of, forgotten_lines
 from subord.client.text import age, columns, count, printable
 
 STANDINGS = ("live", "held", "stale", "missing", "gone")
@@ -94,6 +93,8 @@ def _print_set(arguments: argparse.Namespace, addresses: list[str]) -> None:
 def _forgotten(arguments: argparse.Namespace) -> int:
     if arguments.nodes:
         raise CommandError("--forgotten lists all: name no nodes", exit_codes.USAGE)
+    from subord.client.orders.statement_lines import addresses_of, forgotten_lines
+
     found = asked(arguments, "/v1/statements")
     found = renamed(found, names_for(arguments, found))
     if arguments.json:

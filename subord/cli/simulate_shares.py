@@ -4,7 +4,10 @@ stand in simulate.py, because `subord --help` describes them without this module
 from __future__ import annotations
 
 import argparse
+import errno
+import os
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from subord.client import exit_codes
@@ -22,6 +25,8 @@ def run(given: argparse.Namespace, others: tuple[str, ...], *, prints_json: bool
     """Prints the figure. `others`: options of `subord simulate` that have no meaning here. `prints_json`: --json
     names no file."""
     _check(given, others)
+    if given.json is not None and not prints_json:
+        _check_file(given.json)
     shares = _measured(given)
     if given.json is None:
         from subord.services.shares.simulation.showing import lines
@@ -37,9 +42,7 @@ def run(given: argparse.Namespace, others: tuple[str, ...], *, prints_json: bool
     try:
         given.json.write_text(text + "\n")
     except OSError as reason:
-        raise CommandError(
-            f"--json {given.json}: {reason.strerror}; nothing was written", exit_codes.OUTPUT
-        ) from None
+        raise _file_error(given.json, reason.strerror) from None
     return exit_codes.OK
 
 
@@ -59,12 +62,27 @@ def _check(given: argparse.Namespace, others: tuple[str, ...]) -> None:
         raise _usage_error(f"--seeds {given.seeds}: 1 to {SEEDS_MAX} seeds of shares")
 
 
+def _check_file(path: Path) -> None:
+    """Figure 7 takes minutes: what can be known before is said before. Raises CommandError."""
+    if os.path.isdir(path):
+        raise _file_error(path, os.strerror(errno.EISDIR))
+    if not os.path.isdir(path.parent):
+        raise _file_error(path, os.strerror(errno.ENOENT))
+    if not os.access(path if os.path.exists(path) else path.parent, os.W_OK):
+        raise _file_error(path, os.strerror(errno.EACCES))
+
+
+def _file_error(path: Path, reason: str | None) -> CommandError:
+    return CommandError(f"--json {path}: {reason}; nothing was written", exit_codes.OUTPUT)
+
+
 def _usage_error(text: str) -> CommandError:
     return CommandError(f"{text}. Nothing was started.", exit_codes.USAGE)
 
 
 def _measured(given: argparse.Namespace) -> Shares:
-    from subord.services.shares.reserves import NoSolverError, UnsolvedError
+    from subord.services.shares.policy import UnsolvedError
+    from subord.services.shares.reserves import NoSolverError
     from subord.services.shares.simulation.measures import Asked, measured
 
     first, count = given.first or 0, given.seeds or SEEDS

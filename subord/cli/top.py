@@ -23,7 +23,6 @@ from subord.client.drawing import STROKES, Line, show, strokes_for, wants_colour
 from subord.client.errors import CommandError
 from subord.client.naming import names_for, renamed
 from subord.client.options import add_asking, add_colour, add_names, add_seconds, socket_path
-from subord.client.top_view import Answers, page
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -44,9 +43,9 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
         "top",
         help="watch counts, problems and changes",
         description="Show the state of the cluster, live: a summary, the orders at this node with the nodes that "
-        "have answered, the problems (asked every ten seconds), the latest changes with their number per minute, and "
-        "the leaders with the most subordinates. On a terminal it fills the screen until q or Ctrl-C; into a pipe it "
-        "prints one page after the other.",
+        "have answered, the shares of the classes of work, if any are set, the problems (asked every ten seconds), "
+        "the latest changes with their number per minute, and the leaders with the most subordinates. On a terminal "
+        "it fills the screen until q or Ctrl-C; into a pipe it prints one page after the other.",
     )
     parser.add_argument("--once", action="store_true", help="print one page and end")
     add_seconds(parser, "--interval", INTERVAL_S, "time between two questions")
@@ -64,6 +63,7 @@ def run(arguments: argparse.Namespace) -> int:
         f"/v1/errors?budget={BUDGET_S}": max(interval_s, ERRORS_EVERY_S),
         "/v1/changes": interval_s,
         "/v1/orders": interval_s,
+        "/v1/shares/past": interval_s,
     }
     pollers = [Poller(path, target, every_s, timeout_s, names) for target, every_s in questions.items()]
     _first_answers(pollers)
@@ -121,10 +121,15 @@ def _first_answers(pollers: list[Poller]) -> None:
 
 
 def _page(pollers: list[Poller], height: int) -> list[Line]:
-    tree, errors, changes, orders = pollers
-    failures = dict.fromkeys(str(each.failure) for each in pollers if each.failure is not None)
+    from subord.client.top_view import Answers, page
+
+    tree, errors, changes, orders, shares = pollers
+    told = pollers if shares.answer is not None else pollers[:-1]  # a daemon of an older release knows no shares
+    failures = dict.fromkeys(str(each.failure) for each in told if each.failure is not None)
     ago_s = time.monotonic() - errors.at
-    answers = Answers(tree.answer, errors.answer, changes.answer, ago_s, tuple(failures), orders.answer)
+    answers = Answers(
+        tree.answer, errors.answer, changes.answer, ago_s, tuple(failures), orders.answer, shares.answer
+    )
     return page(answers, height, time.time(), is_ascii=strokes_for(sys.stdout) is not STROKES)
 
 

@@ -6,7 +6,6 @@ import argparse
 import json
 import sys
 
-from subord.api.models.nesting import nested
 from subord.client import exit_codes
 from subord.client.absent_node import not_shown
 from subord.client.daemon import Document, asked
@@ -98,6 +97,8 @@ def _never_came(arguments: argparse.Namespace, tree: Document) -> list[str] | No
 
 def nested_json(tree: Document, rows: list[Document]) -> str:
     """The tree as nested JSON, with the given rows (depth first, whole branches)."""
+    from subord.api.models.nesting import nested
+
     head = json.dumps({key: value for key, value in tree.items() if key != "rows"})
     base = rows[0]["real_level"] if rows else 0
     return "".join(nested(head, ((row["real_level"] - base, json.dumps(row)) for row in rows)))

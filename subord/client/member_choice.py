@@ -7,7 +7,6 @@ names no member is an error, and nothing is done.
 from __future__ import annotations
 
 import argparse
-import getpass
 import os
 from collections.abc import Sequence
 
@@ -80,6 +79,8 @@ def printable_reason(arguments: argparse.Namespace) -> str:
 
 def operator() -> str:
     """The name of the person, as far as this host knows."""
+    import getpass  # with termios; needed for changes alone
+
     try:
         return printable(os.environ.get("SUDO_USER") or getpass.getuser())
     except (OSError, KeyError):

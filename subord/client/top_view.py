@@ -1,4 +1,4 @@
-"""The screen of `subord top`: orders, problems, changes and the largest leaders, made of the daemon's last answers.
+"""The screen of `subord top`: orders, shares, problems, changes, the largest leaders, from the last answers.
 
 Pure; cli/top.py asks and prints. Each column gives up its last lines if there is not enough room.
 """
@@ -18,6 +18,7 @@ from subord.client.text import age, count, printable
 MINUTES: Final = 30
 LEADERS_MAX: Final = 5
 ORDERS_SHOWN: Final = 3
+CLASSES_SHOWN: Final = 6
 BAR_MAX: Final = 30
 BARS: Final = " ▁▂▃▄▅▆▇█"
 BARS_ASCII: Final = " .:-=+*#@"
@@ -26,7 +27,7 @@ HEAD_STYLE: Final = "bold cyan"
 
 class Answers(NamedTuple):
     """The last answers, None: none yet; and the lines about questions without an answer. `orders`: to nodes, at the
-    asked node."""
+    asked node. `shares`: of the classes of work, as the root decides them."""
 
     tree: Document | None
     errors: Document | None
@@ -34,6 +35,7 @@ class Answers(NamedTuple):
     errors_ago_s: float
     failures: Sequence[str]
     orders: Document | None = None
+    shares: Document | None = None
 
 
 def page(answers: Answers, height: int, wall: float, *, is_ascii: bool = False) -> list[Line]:
@@ -42,6 +44,7 @@ def page(answers: Answers, height: int, wall: float, *, is_ascii: bool = False) 
     lines = [] if tree is None else drawing.heading(drawing.summary(tree), tree["note"])
     lines += [[(printable(failure), "bold red")] for failure in answers.failures]
     lines += [] if answers.orders is None else _orders(answers.orders)
+    lines += [] if answers.shares is None else _shares(answers.shares)
     columns = [_problems(answers), _changes(answers, wall, is_ascii=is_ascii), _leaders(answers, is_ascii=is_ascii)]
     for column, room in zip(columns, _rooms(height - len(lines), [len(column) for column in columns]), strict=True):
         if room > 1:
@@ -68,6 +71,28 @@ def _coverage(order: Document) -> str:
     source = "" if order["own"] else f" from {printable(order['issuer'] or '?')}"
     missing = f", {order['missing']} missing" if order["missing"] else ""
     return f"{printable(order['service'])}{source}: {order['told']} of {order['asked']} answered{missing}"
+
+
+def _shares(found: Document) -> list[Line]:
+    """One line, if an operator has ever set shares."""
+    if found["version"] is None:
+        return []
+    if not found["classes"]:
+        return [[("shares are off", "dim")]]
+    if found["address"] is None:
+        return [[("shares: the root has not told its figures", NOTE_STYLE)]]
+    shown = [_class(each) for each in found["classes"][:CLASSES_SHOWN]]
+    more = len(found["classes"]) - len(shown)
+    nodes = f"{found['told']} of {count(found['asked'], 'node')} in the decisions"
+    text = ", ".join([*shown, *([f"{more} more classes"] if more else [])])
+    return [[(f"shares: {text}; ", ""), (nodes, "" if found["complete"] else NOTE_STYLE)]]
+
+
+def _class(share: Document) -> str:
+    """`batch uses 22.6 of 30 % (needy)`."""
+    used = "?" if share["used"] is None else f"{share['used']:.3g}"
+    needy = " (needy)" if share["needy"] else ""
+    return f"{printable(share['name'])} uses {used} of {share['wanted']:.3g} %{needy}"
 
 
 def _rooms(height: int, wanted: list[int]) -> list[int]:

@@ -13,8 +13,10 @@ from typing import Any
 
 import msgspec
 
+from subord.config.classes import ClassesError, entries_of, queues_of
 from subord.config.hostlist import is_address, is_host_name
 from subord.config.hosts import network_of
+from subord.config.kinds import KindsError, kinds_of
 from subord.config.performance import PERFORMANCE_KEYS, check_performance, place_of
 from subord.config.resolve import Resolve
 from subord.config.schema import (
@@ -23,9 +25,12 @@ from subord.config.schema import (
     BlobsConfig,
     ClusterConfig,
     Config,
+    ElasticConfig,
     LedgerConfig,
+    MachinesConfig,
     MetricsConfig,
     NodeConfig,
+    SharesConfig,
     listener_of,
 )
 from subord.config.source import ConfigError, RawConfig, cut, quoted, read
@@ -82,6 +87,9 @@ def load(path: str | None, assignments: Sequence[str] = (), resolve: Resolve | N
         ledger=ledger,
         blobs=msgspec.convert(raw.document.get("blobs", {}), BlobsConfig),
         metrics=_metrics(raw),
+        shares=_shares(raw),
+        elastic=_elastic(raw),
+        machines=_machines(raw),
         port=cluster.port,
         key_file=_beside(raw, cluster.key_file),
         insecure=cluster.insecure,
@@ -105,6 +113,42 @@ def _metrics(raw: RawConfig) -> MetricsConfig:
             refuse(raw, "metrics", "urls", f"must be http addresses of this machine, {example}, not {quoted(url)}")
     paths = {key: _beside(raw, getattr(found, key)) for key in ("text_directory", "program_directory")}
     return msgspec.structs.replace(found, **paths)
+
+
+def _shares(raw: RawConfig) -> SharesConfig:
+    """Raises ConfigError."""
+    found = msgspec.convert(raw.document.get("shares", {}), SharesConfig)
+    key = "classes"
+    try:
+        names = [entry.name for entry in entries_of(found.classes)]
+        key = "queues"
+        queues_of(found.queues, names)
+    except ClassesError as error:
+        refuse(raw, "shares", key, str(error))
+    return found
+
+
+def _elastic(raw: RawConfig) -> ElasticConfig:
+    """Raises ConfigError."""
+    found = msgspec.convert(raw.document.get("elastic", {}), ElasticConfig)
+    try:
+        kinds_of(found.kinds)
+    except KindsError as error:
+        refuse(raw, "elastic", "kinds", str(error))
+    for key in ("hosts_file", "exports_file"):
+        if (path := getattr(found, key)) and not path.startswith("/"):
+            refuse(raw, "elastic", key, f"must be a whole path, not {quoted(path)}")
+    if bool(found.start) != bool(found.stop):
+        refuse(raw, "elastic", "start" if found.start else "stop", "and the other one of start and stop go together")
+    return msgspec.structs.replace(found, key=_beside(raw, found.key))
+
+
+def _machines(raw: RawConfig) -> MachinesConfig:
+    """Raises ConfigError."""
+    found = msgspec.convert(raw.document.get("machines", {}), MachinesConfig)
+    if found.uri and "://" not in found.uri:
+        refuse(raw, "machines", "uri", f'must be one of libvirt, e.g. "qemu:///system", not {quoted(found.uri)}')
+    return msgspec.structs.replace(found, key=_beside(raw, found.key))
 
 
 def reload(old: Config) -> Config:
@@ -163,6 +207,9 @@ def dotted(config: Config) -> dict[str, Any]:
         **{f"ledger.{key}": value for key, value in msgspec.structs.asdict(config.ledger).items()},
         **{f"blobs.{key}": value for key, value in msgspec.structs.asdict(config.blobs).items()},
         **{f"metrics.{key}": value for key, value in msgspec.structs.asdict(config.metrics).items()},
+        **{f"shares.{key}": value for key, value in msgspec.structs.asdict(config.shares).items()},
+        **{f"elastic.{key}": value for key, value in msgspec.structs.asdict(config.elastic).items()},
+        **{f"machines.{key}": value for key, value in msgspec.structs.asdict(config.machines).items()},
     }
 
 

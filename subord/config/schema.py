@@ -21,6 +21,10 @@ SEEDS_MAX = 64
 NAME_CHARS_MAX = 64
 WEB_NAMES_MAX = 16
 METRICS_URLS_MAX = 8
+CLASS_ENTRIES_MAX = 512
+ELASTIC_ENTRIES_MAX = 64
+MACHINES_URI_CHARS_MAX = 400
+MACHINES_MIB_MAX = 1 << 30
 
 LogLevel = Literal["debug", "info", "warning", "error"]
 LogFormat = Literal["auto", "text", "json"]
@@ -227,6 +231,93 @@ class MetricsConfig(msgspec.Struct, frozen=True, kw_only=True):
     seconds, and runs as the user of the daemon. A program that other users can change is not run."""
 
 
+class SharesConfig(msgspec.Struct, frozen=True, kw_only=True):
+    """The classes of work among which this machine divides its processors (docs/shares.md). The daemon reads their
+    names, and the agent of the node the rest; `subord-agent --check` shows what it finds."""
+
+    classes: Annotated[tuple[str, ...], msgspec.Meta(max_length=CLASS_ENTRIES_MAX)] = ()
+    """Which groups of processes belong to which class: cgroups by path, such as
+    `["web=/apps/web-*", "batch=/apps/*"]`, or slices of systemd by name, such as `["web=web.slice", "rest=*.slice"]`.
+    `*` and `?` match within one part of a path; a group belongs to the first entry that matches. A class may have
+    several entries. All groups stand beside each other, because the kernel compares only the weights of neighbours.
+    A group beside them that is in no class keeps its weight, by default a tenth of that of all classes together. Give
+    slices, not paths, for what systemd has made."""
+    queues: Annotated[tuple[str, ...], msgspec.Meta(max_length=CLASS_ENTRIES_MAX)] = ()
+    """Where a service tells how much work waits for it, such as `["web=/run/web/queue"]`: a file that holds a number,
+    or a program that prints one within two seconds. A class with a number above 0 needs more than it has. Without an
+    entry the kernel says so: by the pressure of a group (cgroup v2), or its runnable tasks. The agent runs the
+    program as root; a program that other users can change is not run."""
+
+
+class ElasticConfig(msgspec.Struct, frozen=True, kw_only=True):
+    """The part of this machine in a cluster that grows and shrinks with the queue of its batch system
+    (docs/elastic.md). Only the agent of the node uses it. All commands run as the user of the agent; files that other
+    users can change are not run."""
+
+    batch: Literal["", "gridengine", "slurm"] = ""
+    """The batch system whose queue this node has: its qmaster or its controller. Empty: this node manages no
+    cluster."""
+    batch_environment: Annotated[tuple[str, ...], msgspec.Meta(max_length=ELASTIC_ENTRIES_MAX)] = ()
+    """For the commands of the batch system, such as `["SGE_ROOT=/var/lib/gridengine", "SGE_CELL=default"]`."""
+    batch_daemon: Annotated[tuple[str, ...], msgspec.Meta(max_length=ELASTIC_ENTRIES_MAX)] = ()
+    """On a node that is added: the command that starts its batch daemon, such as `["systemctl", "start",
+    "gridengine-exec"]`. It is run again if the daemon does not come up. Empty: it starts by itself."""
+    batch_daemon_stop: Annotated[tuple[str, ...], msgspec.Meta(max_length=ELASTIC_ENTRIES_MAX)] = ()
+    """On a node that is about to end: the command that stops its batch daemon. Empty: it ends with the node."""
+    key: str = ""
+    """Private SSH key with which this node signs orders to the nodes that it adds, and hosts tables: of an operator
+    with `namespaces="subord.elastic,subord.hosts"`, whom the policy of nodes allows `hosts` as `root` and `elastic`
+    as `steps`."""
+    kinds: Annotated[tuple[str, ...], msgspec.Meta(max_length=ELASTIC_ENTRIES_MAX)] = ()
+    """Kinds of nodes with their slots, the cheapest first, such as `["small=4", "large=16"]`. Empty: one kind, with
+    as many slots as most hosts of the queue have."""
+    start: Annotated[tuple[str, ...], msgspec.Meta(max_length=ELASTIC_ENTRIES_MAX)] = ()
+    """The command that starts a node. It gets a name and a kind as further words, and prints the address. For a name
+    that is started already it starts no second node, and prints the address of the first."""
+    stop: Annotated[tuple[str, ...], msgspec.Meta(max_length=ELASTIC_ENTRIES_MAX)] = ()
+    """The command that ends a node for good. It gets a name as a further word, and ends with 0 if there is no such
+    node."""
+    list: Annotated[tuple[str, ...], msgspec.Meta(max_length=ELASTIC_ENTRIES_MAX)] = ()
+    """The command that prints the nodes which exist, a line each: name and address. With it, nodes without a record
+    are found and named, and a node that has vanished is removed everywhere. Empty: only records count."""
+    wait_s: Annotated[float, msgspec.Meta(ge=10, le=86_400)] = 900.0
+    """How long a node has to come up and be added. After that it is removed, and another one may be added."""
+    hosts_file: str = "/etc/hosts"
+    """Where the hosts tables of the cluster go: a block of lines that `subord hosts` shows. Empty: this node follows
+    no hosts table."""
+    exports_file: str = "/etc/exports.d/subord.exports"
+    """Of the queue's node: what it exports to the nodes that it has added (exports(5))."""
+
+
+class MachinesConfig(msgspec.Struct, frozen=True, kw_only=True):
+    """What this node does for `subord machines` (docs/machines.md): as a server it runs virtual machines, as the
+    queue's node it decides which ones. Only the agent of the node uses it."""
+
+    uri: Annotated[str, msgspec.Meta(max_length=MACHINES_URI_CHARS_MAX)] = ""
+    """The libvirt of this server, such as `"qemu:///system"`. Empty: this node is no server."""
+    reserve_mb: Annotated[int, msgspec.Meta(ge=0, le=MACHINES_MIB_MAX)] = 1024
+    """Memory in MiB that machines do not get. It is for the server's own system, and for what QEMU takes beside the
+    memory of the guests."""
+    cores: Annotated[int, msgspec.Meta(ge=0, le=65_536)] = 0
+    """Cores that all machines together may have. 0: all cores of the hardware."""
+    disk_mb: Annotated[int, msgspec.Meta(ge=0, le=MACHINES_MIB_MAX)] = 0
+    """Local disk in MiB that all machines together may have. 0: machines have no local disk."""
+    slots: Annotated[int, msgspec.Meta(ge=1, le=1024)] = 64
+    """How many machines may be on at the same time."""
+    mhz: Annotated[int, msgspec.Meta(ge=0, le=1_000_000)] = 0
+    """The speed of the processors. Machines start on the fastest server with room. 0: the speed that libvirt
+    reports."""
+    batch: Literal["", "gridengine", "slurm"] = ""
+    """The batch system of the queue's node, which runs its qmaster or slurmctld. Empty: this node is not the queue's
+    node, and decides nothing about machines."""
+    batch_environment: Annotated[tuple[str, ...], msgspec.Meta(max_length=ELASTIC_ENTRIES_MAX)] = ()
+    """Environment of the commands of the batch system, such as
+    `["SGE_ROOT=/var/lib/gridengine", "SGE_CELL=default"]`."""
+    key: str = ""
+    """The private SSH key with which the queue's node signs orders to servers. The operators file of the servers has
+    it with `namespaces="subord.machines"`, and their policy allows its operator `machines` as `steps`."""
+
+
 class Config(msgspec.Struct, frozen=True, kw_only=True):
     """The checked configuration of one daemon."""
 
@@ -237,6 +328,9 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     ledger: LedgerConfig = LedgerConfig()
     blobs: BlobsConfig = BlobsConfig()
     metrics: MetricsConfig = MetricsConfig()
+    shares: SharesConfig = SharesConfig()
+    elastic: ElasticConfig = ElasticConfig()
+    machines: MachinesConfig = MachinesConfig()
     key_file: str
     """Path of the key ring; empty: nothing is sealed."""
     insecure: bool
@@ -261,6 +355,9 @@ TABLES: dict[str, type[msgspec.Struct]] = {
     "ledger": LedgerConfig,
     "blobs": BlobsConfig,
     "metrics": MetricsConfig,
+    "shares": SharesConfig,
+    "elastic": ElasticConfig,
+    "machines": MachinesConfig,
 }
 
 

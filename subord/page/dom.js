@@ -78,6 +78,12 @@ export function count(number, one, many = `${one}s`) {
   return `${number.toLocaleString("en")} ${number === 1 ? one : many}`;
 }
 
+// As the cluster says it, with a capital and a full stop.
+export function sentence(text) {
+  const whole = `${text[0].toUpperCase()}${text.slice(1)}`;
+  return /[.!?]$/.test(whole) ? whole : `${whole}.`;
+}
+
 // An element. Attributes are set one by one, children that are no elements become text.
 export function element(tag, attributes = {}, ...children) {
   const made = document.createElement(tag);
@@ -125,6 +131,12 @@ export function paint(drawn, shade) {
 // Only a difference is written, so that a selection of the user stays.
 export function setText(target, text) {
   if (target.textContent !== text) target.textContent = text;
+}
+
+// The items of a list; only when they differ, so that a text which is read is not read again.
+export function fill(list, texts) {
+  if ([...list.children].map((each) => each.textContent).join("\n") === texts.join("\n")) return;
+  list.replaceChildren(...texts.map((text) => element("li", {}, text)));
 }
 
 export function setAttribute(target, name, value) {

@@ -3,14 +3,17 @@
 // Documents of the daemon and actions of the user change `view`; after each change the parts of the page are drawn
 // from it.
 
+import { elastic } from "./elastic.js";
 import { Events } from "./events.js";
 import { Forest } from "./forest.js";
 import { Header } from "./header.js";
+import { machines } from "./machines.js";
 import { Metrics } from "./metrics.js";
 import { NodePanel } from "./node.js";
 import { orders } from "./orders.js";
 import { Overview } from "./overview.js";
 import { Problems } from "./problems.js";
+import { shares } from "./shares.js";
 import { Sparkline } from "./sparkline.js";
 import { ask } from "./api.js";
 import { TreeView } from "./tree.js";
@@ -124,6 +127,9 @@ function choose(key) {
   document.body.classList.toggle("has-chosen", key !== null);
   problems.show(key === null);
   orders.show(key === null);
+  shares.show(key === null);
+  elastic.show(key === null);
+  machines.show(key === null);
   panel.choose(key);
   events.choose(key);
   draw();
@@ -279,6 +285,9 @@ function begin() {
   watch.start();
   problems.start();
   orders.plan(0);
+  shares.start();
+  elastic.start();
+  machines.start();
   metrics.start();
   nameCluster();
   setInterval(tick, TICK_MS);

@@ -3,8 +3,8 @@
 //
 // Every number stands with the nodes that it covers. The drawing of the last minutes has a description in words.
 
-import { count, duration, element, link, moment, paint, rangeOf, setAttribute, setText, short } from "./dom.js";
-import { inShort } from "./fold.js";
+import { coverageOf } from "./coverage.js";
+import { count, element, link, moment, paint, rangeOf, setAttribute, setText, short } from "./dom.js";
 
 export const KEPT_MS = 600_000;
 const WIDTH = 120; // of the drawing
@@ -35,16 +35,6 @@ export function drawMetric(metrics) {
   if (figures && !found) notes.push("No node tells this metric just now.");
   part("metric-note").hidden = !notes.length;
   setText(part("metric-note"), notes.join(" "));
-}
-
-// "498 of 500 nodes reported, the oldest 8 s ago; missing: 10.0.0.7 stale, 10.0.1.4 no report."
-function coverageOf({ asked, told, complete, missing, oldest_ms: oldestMs }, did) {
-  const age = oldestMs >= 1000 ? `, the oldest ${duration(oldestMs / 1000)} ago` : "";
-  const causes = missing.map(({ cause, count: all, addresses }) => {
-    return addresses.length ? `${inShort(addresses, all)} ${cause}` : `${count(all, "node")} ${cause}`;
-  });
-  const rest = causes.length ? `; missing: ${causes.join(", ")}` : complete ? "" : "; not all members are known";
-  return `${told.toLocaleString("en")} of ${count(asked, "node")} ${did}${age}${rest}.`;
 }
 
 // -- the legend -----------------------------------------------------------------------------------------------------

@@ -5,14 +5,35 @@ Inputs are a document and the time; output is a word of core/carriage/verdicts.p
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from typing import Final
+
 from subord.core.carriage import plan
-from subord.core.carriage.documents import FILES, PLAN, REVOKED, RING, Document, is_current, is_within_bounds
+from subord.core.carriage.documents import (
+    FILES,
+    PLAN,
+    REVOKED,
+    RING,
+    SHARES,
+    Document,
+    is_current,
+    is_within_bounds,
+)
 from subord.core.carriage.orders import Order, namespace_for
 from subord.core.carriage.published import read
+from subord.core.carriage.shares import plan as shares_plan
 from subord.core.identity.revocations import entries_of
 from subord.core.members import statements
 from subord.core.members.register import LEAP_MS_MAX
 from subord.sealing.rotation import ring_of
+
+_READS: Final[Mapping[str, Callable[[Order], object]]] = {
+    RING: ring_of,
+    REVOKED: entries_of,
+    PLAN: plan.read,
+    SHARES: shares_plan.read,
+}
+"""Of documents that are the only ones of their kind; None: it makes no sense."""
 
 
 def refusal(document: Document, now_ms: int) -> str:
@@ -34,10 +55,5 @@ def is_readable(order: Order) -> bool:
         return statements.is_readable(order)
     if order.name.partition("/")[0] == FILES:
         return read(order) is not None and is_within_bounds(order)
-    if order.name == RING:
-        return ring_of(order) is not None
-    if order.name == REVOKED:
-        return entries_of(order) is not None
-    if order.name == PLAN:
-        return plan.read(order) is not None
-    return is_within_bounds(order)
+    reads = _READS.get(order.name)
+    return is_within_bounds(order) if reads is None else reads(order) is not None

@@ -8,7 +8,19 @@ from __future__ import annotations
 
 from typing import Final
 
-NAMES: Final = ("ping", "errors", "keys", "exec", "files", "metrics", "account")
+NAMES: Final = (
+    "ping",
+    "errors",
+    "keys",
+    "exec",
+    "files",
+    "metrics",
+    "account",
+    "shares",
+    "hosts",
+    "elastic",
+    "machines",
+)
 """One name for each service; `subord NAME` is its command, `/v1/NAME` its path."""
 WORDS: Final = {"keys": "key"}
 """Services whose command has another name."""

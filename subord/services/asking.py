@@ -27,6 +27,7 @@ DAEMON_BUDGET_S_MAX = 8.0
 """As in api/handlers/control.py."""
 NO_COORDINATOR: Final = "no coordinator that knows all members was found"
 UNSETTLED: Final = "not complete: nodes have just come or moved, or a branch has not answered; try again"
+ANSWERED: Final = "{told} of {asked} answered in {oldest}"
 NO_QUERY: Final[Mapping[str, str]] = MappingProxyType({})
 
 
@@ -54,13 +55,16 @@ def add_ordering(parser: argparse.ArgumentParser) -> None:
     add_key_option(parser)
 
 
-def ordered_nodes(arguments: argparse.Namespace, service: str, payload: bytes) -> Document:
-    """The document of a service with effects, for an order that the operator signs. Raises CommandError."""
+def ordered_nodes(
+    arguments: argparse.Namespace, service: str, payload: bytes, signing_path: str | None = None
+) -> Document:
+    """The document of a service with effects, for an order that the operator signs. `signing_path`: of a service
+    that reads as well (services/serving.py). Raises CommandError."""
     from subord.client.orders.service_order import signed_order
 
     path, budget_s = _checked(arguments)
     nodes = _positions(arguments) if arguments.nodes else None
-    body = signed_order(arguments, service, payload, nodes, budget_s)
+    body = signed_order(arguments, service, payload, nodes, budget_s, signing_path=signing_path)
     target = f"/v1/{service}?budget={budget_s:.3f}"
     return _named(arguments, change(path, target, arguments.timeout + DAEMON_GRACE_S, body=body))
 
@@ -128,7 +132,7 @@ def shown_coverage(
     arguments: argparse.Namespace,
     found: Document,
     lines: Iterable[str],
-    words: str = "{told} of {asked} answered in {oldest}",
+    words: str = ANSWERED,
     partial: str = NO_COORDINATOR,
 ) -> int:
     """Print the document, or the lines and the coverage as the last one; returns the exit code. `partial`: as in
@@ -153,7 +157,7 @@ def say_coverage(found: Document, names: Mapping[str, str], words: str) -> None:
     to_stderr(coverage_line(found, words))
 
 
-def coverage_line(found: Document, words: str, partial: str = NO_COORDINATOR) -> str:
+def coverage_line(found: Document, words: str = ANSWERED, partial: str = NO_COORDINATOR) -> str:
     """`496 of 500 answered in 40 ms; missing: 10.0.0.[7,9] silent, 10.0.1.4 older release`. `partial`: why the answer
     may not be complete although no node is missing."""
     oldest = (

@@ -1,8 +1,10 @@
 """What a service is to the daemon, and what it may rely on.
 
 A service reads (`answer`), or it has effects: then its folder has an `agent.py` (acting.py), and an operator signs
-its orders. Invariants: `answer` changes nothing on the node and does not name it, so equal answers travel as one; its
-result has at most bounds.RESULT_BYTES_MAX bytes. `document` is called at the issuer alone, once for each order.
+its orders. One that reads may have an `agent.py` as well, which follows documents; with `acted` the agent acts on
+the orders that are signed, and `answer` is for the others. Invariants:
+`answer` changes nothing on the node and does not name it, so equal answers travel as one; its result has at most
+bounds.RESULT_BYTES_MAX bytes. `document` is called at the issuer alone, once for each order.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
-from subord.api.http.server import Handler
+from subord.api.http.server import Handler, Orders
 from subord.api.models.coverage import CoverageDocument, Covered
 from subord.api.node_api import NodeApi
 from subord.api.query.older_nodes import OlderQuestion
@@ -41,7 +43,8 @@ class Service(NamedTuple):
     does. `older`: nodes that do not know orders are asked in their way (api/query/older_nodes.py). `is_live`: the
     answer to a signed order is a stream of results, as they come, before the document (live.py). `records`: the kinds
     of records in the ledger that are of this service, and what checks them before a node accepts one; bodies of other
-    kinds are not read.
+    kinds are not read. `acted`: of a service that reads, and whose agent acts on signed orders; the document of such
+    an order. None: the agent acts on none, or, without `answer`, `document` is that of signed orders.
     """
 
     answer: Callable[[NodeApi, bytes], Awaitable[bytes]] | None
@@ -51,6 +54,16 @@ class Service(NamedTuple):
     older: OlderQuestion | None = None
     is_live: bool = False
     records: Mapping[str, RecordCheck] = MappingProxyType({})
+    paths: Callable[[NodeApi], Mapping[str, Handler]] = lambda _: {}
+    """Further ones that a node serves."""
+    posts: Callable[[NodeApi], Orders] = lambda _: {}
+    """Further ones to which every client of the control socket may POST: what is there needs no authority."""
+    acted: Callable[[Answered], CoverageDocument] | None = None
+
+    @property
+    def has_effects(self) -> bool:
+        """Whether the agent acts on signed orders."""
+        return self.answer is None or self.acted is not None
 
 
 class ReportService(NamedTuple):

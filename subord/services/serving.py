@@ -28,7 +28,6 @@ from subord.core.carriage.engine.bounds import LEFT_MS_MAX, TAG_BYTES
 from subord.core.carriage.engine.ranges import Ranges
 from subord.runtime.orders.driver import Reading
 from subord.services import NAMES, live
-from subord.services.acting import has_effects
 from subord.services.blob_paths import blob_changes, blob_handlers
 from subord.services.contract import Publishing, RecordCheck, ReportService, Service
 from subord.services.folds import asked_fold, fold_reading, publish_forever
@@ -74,15 +73,20 @@ def readings(node: NodeApi) -> dict[str, Reading]:
 
 
 def _reading(node: NodeApi, name: str, wanted: Service | ReportService) -> Reading | None:
-    """None: the agent acts."""
+    """None: the agent acts on all orders."""
     if isinstance(wanted, ReportService):
         return fold_reading(node, name, wanted.answer)
     return None if wanted.answer is None else partial(wanted.answer, node)
 
 
 def effects() -> tuple[str, ...]:
-    """The services for which the agent acts."""
-    return tuple(filter(has_effects, NAMES))
+    """The services for which the agent acts on orders with a signature. One that reads may be among them, or have an
+    `agent.py` that only follows documents."""
+    return tuple(name for name in NAMES if _acts(service(name)))
+
+
+def _acts(wanted: Service | ReportService) -> bool:
+    return isinstance(wanted, Service) and wanted.has_effects
 
 
 def record_checks() -> dict[str, RecordCheck]:
@@ -104,13 +108,22 @@ def publish_all(node: NodeApi, nursery: trio.Nursery) -> None:
 
 
 def service_app(node: NodeApi) -> App:
-    """The paths of the services that read; of one with effects, what its orders are signed for."""
-    found: dict[str, Handler] = {
-        f"/v1/{name}": partial(_cluster, node) if has_effects(name) else partial(_read, node, name) for name in NAMES
-    }
-    for each in map(service, NAMES):
-        found.update(each.paths(node) if isinstance(each, ReportService) else {})
+    """The paths of the services that read; of one with effects, what its orders are signed for, which a service that
+    does both has at a path of its own."""
+    found: dict[str, Handler] = {}
+    for name in NAMES:
+        one, path = service(name), f"/v1/{name}"
+        is_read = one.answer is not None or isinstance(one, ReportService)
+        found[path] = partial(_read, node, name) if is_read else partial(_cluster, node)
+        if is_read and _acts(one):
+            found[signing_path(name)] = partial(_cluster, node)
+        found.update(one.paths(node))
     return found
+
+
+def signing_path(name: str) -> str:
+    """What signed orders of a service are for, if the service reads as well."""
+    return f"/v1/{name}/cluster"
 
 
 async def _cluster(node: NodeApi, _: Query) -> Response:
@@ -121,14 +134,20 @@ async def _cluster(node: NodeApi, _: Query) -> Response:
 
 def signed_handlers(node: NodeApi) -> Orders:
     """The paths of all that operators sign, for every client of the control socket: the signature is the authority.
-    Orders of services with effects are judged by each agent."""
+    Orders of services with effects are judged by each agent. Also the few that need no authority."""
     return {
+        **_posts(node),
         **order_handlers(node),
         **record_handlers(node, record_checks()),
         **blob_handlers(node),
         **{f"/v1/{name}": partial(_give, node, name) for name in effects()},
         **{f"/v1/{name}/follow": partial(_follow, node, name) for name in effects() if is_live(name)},
     }
+
+
+def _posts(node: NodeApi) -> Orders:
+    found = [each.posts(node) for each in map(service, NAMES) if isinstance(each, Service)]
+    return {path: handler for paths in found for path, handler in paths.items()}
 
 
 def changes_of(node: NodeApi) -> App:
@@ -182,7 +201,8 @@ async def _give(node: NodeApi, name: str, call: Call) -> Response | EventStream:
     )
     if is_live(name):
         return live.stream(node, lambda progress: give(progress=progress), wanted.document, receipts=order.receipts)
-    return document(wanted.document(await give()))
+    acted = wanted.acted if isinstance(wanted, Service) and wanted.acted is not None else wanted.document
+    return document(acted(await give()))
 
 
 async def _follow(node: NodeApi, name: str, call: Call) -> Response | EventStream:

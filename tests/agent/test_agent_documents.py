@@ -25,7 +25,7 @@ from subord.core.carriage.documents import Document, Documents
 from subord.core.carriage.orders import Order
 from subord.runtime.counters import Counters
 from subord.runtime.orders.agent import Agent
-from subord.services.acting import act_of, has_effects
+from subord.services.acting import act_of, carries_out_orders, has_effects
 from subord.services.exec import session
 from subord.services.files.sets.words import Followed, decode_followed
 from tests.agent.test_agent_judge import revoking
@@ -64,7 +64,8 @@ class Stage:
             verifier=operators,
             revoked=RevokedList(str(self.node.agent), operators, CLUSTER, wall=lambda: NOW_MS / 1000),
             policy_path=str(self.top / "policy.toml"),
-            offers=has_effects,
+            offers=carries_out_orders,
+            follows=has_effects,
         )
         self.node.agent.chmod(0o700)
         journal = Journal(str(self.node.agent))

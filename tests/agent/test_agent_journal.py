@@ -233,3 +233,12 @@ def test_other_files_are_left_alone(directory: Path) -> None:
     one = opened(directory)
     begin(one)
     assert len(one) == 1
+
+
+def test_a_directory_of_another_user_is_to_be_given_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """chmod alone would not help."""
+    tmp_path.chmod(0o700)
+    other = os.geteuid() + 1
+    monkeypatch.setattr(os, "geteuid", lambda: other)
+    with pytest.raises(JournalError, match=f"mode 0700; chown {other}, and chmod 700"):
+        Journal(str(tmp_path)).check()

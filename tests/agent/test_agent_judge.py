@@ -64,6 +64,7 @@ class Agent:
             revoked=self.revoked(),
             policy_path=str(self.policy),
             offers=lambda name: name in ("touch", "other"),
+            follows=lambda name: name in ("touch", "other"),
             wall=lambda: self.now_ms / 1000,
         )
         return await judge.judge(given, revoked, source)

@@ -16,8 +16,10 @@ import toy_services
 from ports import free_port
 from signers import Signers
 
+from subord.agent import check_elastic, check_machines
 from subord.agent.main import main
 from subord.api.http.sockets import bind_unix
+from subord.services.shares.actuators import overview
 
 pytestmark = pytest.mark.slow
 
@@ -140,6 +142,94 @@ def test_the_check_names_what_is_wrong(node: Node, capsys: pytest.CaptureFixture
     assert "mode 0777; chmod 700" in out
     assert "its mode is 0666; chmod 644" in out
     assert f"policy: {node.top}/policy.toml: " in out
+
+
+def test_the_check_names_the_groups_of_classes(
+    node: Node, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with node.config.open("a") as file:
+        file.write('[shares]\nclasses = ["web=/apps/web"]\n')
+    for is_sound, code in ((True, 0), (False, 78)):
+        monkeypatch.setattr(overview, "overview", lambda config, found=is_sound: (" ".join(config.classes), found))
+        assert main(["--config", str(node.config), "--check"]) == code
+        assert capsys.readouterr().out.splitlines()[-1] == "shares: web=/apps/web"
+
+
+def test_the_check_tells_of_elastic_growth(
+    node: Node, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = ["--config", str(node.config), "--check"]
+    assert main(words) == 0
+    assert "elastic" not in capsys.readouterr().out, "a node that has no part in it"
+    with node.config.open("a") as file:
+        file.write('[elastic]\nbatch = "slurm"\n')
+    for found, code in (((), 0), (("elastic.key is empty", "elastic.stop is empty"), 78)):
+        monkeypatch.setattr(check_elastic, "faults", lambda config, found=found: found)  # noqa: ARG005
+        assert main(words) == code
+        lines = [each for each in capsys.readouterr().out.splitlines() if each.startswith("elastic: ")]
+        assert lines[0] == "elastic: this node may manage a cluster of slurm; it adds nodes of one kind"
+        assert lines[1:] == [f"elastic: {each}" for each in found]
+
+
+def test_the_check_looks_the_key_of_the_queue_s_node_up(
+    node: Node, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The manager would see each fault only at its first order, on another node."""
+    monkeypatch.setattr(check_elastic, "faults", lambda _: ())
+    key, path = node.signers.key("queue"), f"{node.top}/policy.toml"
+    with node.config.open("a") as file:
+        file.write(f'[elastic]\nbatch = "slurm"\nkey = "{key}"\n')
+
+    def found() -> list[str]:
+        main(["--config", str(node.config), "--check"])
+        lines = capsys.readouterr().out.splitlines()
+        return [each.removeprefix("elastic: ") for each in lines if each.startswith("elastic: ")][1:]
+
+    (unknown,) = found()
+    assert unknown.startswith(f"no line of {node.signers.file} has elastic.key (SHA256:")
+    assert unknown.endswith('with namespaces="subord.elastic,subord.hosts"')
+    node.signers.write("ann {ann}", "elastic@queue {queue}")
+    assert found()[0].startswith(f"line 2 of {node.signers.file} lets elastic.key sign plans, as operators do: ")
+    node.signers.write("ann {ann}", 'elastic@queue namespaces="subord.elastic" {queue}')
+    line, first, second = found()
+    assert line == f"line 2 of {node.signers.file} does not give elastic.key subord.hosts: add it on each node"
+    begin = f"{path} does not allow elastic@queue, the operator of elastic.key, "
+    assert first == f'{begin}services = ["elastic"] with users = ["steps"]: add it on each node'
+    assert second == f'{begin}services = ["hosts"] with users = ["root"]: add it on each node'
+    node.signers.write("ann {ann}", 'elastic@queue namespaces="subord.elastic,subord.hosts" {queue}')
+    rule = '[[allow]]\nprincipals = ["elastic@queue"]\nservices = ["{}"]\nusers = ["{}"]\n'
+    Path(path).write_text(rule.format("elastic", "steps") + rule.format("hosts", "root"))
+    assert found() == []
+    Path(path).write_text(rule.format("*", "*"))
+    (too_much,) = found()
+    assert too_much.startswith(f"{path} allows elastic@queue, the operator of elastic.key, ")
+    assert too_much.endswith('so the key could sign plans: leave users = ["steps"] there on each node')
+
+
+def test_the_check_tells_of_machines(
+    node: Node, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = ["--config", str(node.config), "--check"]
+    assert main(words) == 0
+    assert "machines" not in capsys.readouterr().out, "a node that has no part in it"
+    key = node.signers.key("queue")
+    with node.config.open("a") as file:
+        file.write(f'[machines]\nuri = "test:///default"\nbatch = "slurm"\nkey = "{key}"\n')
+    for found, code in (((), 78), (("libvirt is away",), 78)):
+        monkeypatch.setattr(check_machines, "faults", lambda config, found=found: found)  # noqa: ARG005
+        assert main(words) == code
+        lines = [each for each in capsys.readouterr().out.splitlines() if each.startswith("machines: ")]
+        assert lines[0] == (
+            "machines: this node is a server, by test:///default and this node may decide for the queues of slurm"
+        )
+        assert lines[1 : 1 + len(found)] == [f"machines: {each}" for each in found]
+        assert lines[-1].startswith(f"machines: no line of {node.signers.file} has machines.key (SHA256:")
+        assert lines[-1].endswith('with namespaces="subord.machines"')
+    node.signers.write("ann {ann}", 'machines@queue namespaces="subord.machines" {queue}')
+    rule = '[[allow]]\nprincipals = ["machines@queue"]\nservices = ["machines"]\nusers = ["steps"]\n'
+    (node.top / "policy.toml").write_text(rule)
+    monkeypatch.setattr(check_machines, "faults", lambda _: ())
+    assert main(words) == 0
 
 
 def test_a_configuration_that_others_can_write_to_is_not_read(node: Node, capfd: pytest.CaptureFixture[str]) -> None:

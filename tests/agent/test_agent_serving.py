@@ -34,7 +34,7 @@ from subord.runtime.counters import Counters
 from subord.runtime.frames import Frames, frame
 from subord.runtime.orders import agent as client
 from subord.runtime.orders.agent import Agent
-from subord.services.acting import act_of, has_effects
+from subord.services.acting import act_of, carries_out_orders, has_effects
 from tests.agent.test_agent_judge import CLUSTER, POLICY, POSITION, Operators
 
 BEGUN = ("", "failed", "expired", "outcome unknown", "cancelled", "lease over")
@@ -63,7 +63,8 @@ class Stage:
             verifier=operators,
             revoked=RevokedList(str(self.state), operators, CLUSTER),
             policy_path=str(self.top / "policy.toml"),
-            offers=has_effects,
+            offers=carries_out_orders,
+            follows=has_effects,
             wall=lambda: self.now_ms / 1000,
         )
         self.journal = Journal(str(self.state))
@@ -340,7 +341,7 @@ async def test_what_is_no_order_is_refused(stage: Stage, data: bytes) -> None:
         async with await trio.open_unix_socket(str(stage.path)) as stream:
             await stream.send_all(data)
             told = await Frames(stream).next(9999)
-        assert told is None or client._decode_done(told) == client.Done("malformed", refused=True)
+        assert told is None or client.decode_done(told) == client.Done("malformed", refused=True)
         assert await stage.act(stage.order(), 5) == TOUCHED
 
 

@@ -26,6 +26,7 @@ from subord.core.carriage.reports.answer import encode_fold
 from subord.core.carriage.reports.coverage import Coverage
 from subord.core.carriage.reports.records import Record
 from subord.core.carriage.reports.reports import Fold
+from subord.core.carriage.shares.interface import Overview as Branches
 from subord.core.identity import receipts
 from subord.core.identity.pins import Pins
 from subord.core.members.membership import Judged, Membership
@@ -46,14 +47,20 @@ from subord.core.view import (
     Why,
 )
 from subord.runtime.counters import Counters
+from subord.runtime.elastic.state import MANAGES, Poll
+from subord.runtime.elastic.state import State as ElasticState
+from subord.runtime.hosts.state import State as HostsState
 from subord.runtime.jobs.meter import PerformanceMeter
 from subord.runtime.log.logger import Log
+from subord.runtime.machines.state import ServerState
+from subord.runtime.machines.state import State as MachinesState
 from subord.runtime.names import ResolvedNames
 from subord.runtime.orders.waiting import Waiting
 from subord.runtime.security.gate import Gate
 from subord.runtime.security.identity import Identity
 from subord.runtime.security.key_ring import RunningKeyRing
 from subord.runtime.security.peer_identity import PeerIdentities
+from subord.runtime.shares.state import State as Following
 from subord.sealing.identity import Ed25519Signer
 from subord.sealing.keys import Keyring, text_of
 from subord.sealing.rotation import fingerprint
@@ -308,6 +315,51 @@ class FakeOrders:
         return receipts.signed(signer_of(by), self._node.gate.cluster, position, order, result)
 
 
+class FakeShares:
+    """Without a document, unless a test gives it an overview."""
+
+    def __init__(self) -> None:
+        self.state = Following("none")
+        self.classes: tuple[str, ...] = ()
+        self.found = Branches(None, 0, (), "", 0, None, (), 1, 0, (), (), (), None, None, "", {})
+
+    def overview(self) -> Branches:
+        return self.found
+
+
+class FakeElastic:
+    """Without a plan, unless a test gives it a state."""
+
+    def __init__(self) -> None:
+        self.state = ElasticState(word="none")
+        self.batch = ""
+        self.kinds: tuple[str, ...] = ()
+        self.polls: list[Poll] = []
+        self.asked = 0
+
+    async def poll_soon(self) -> bool:
+        await trio.lowlevel.checkpoint()
+        self.asked += self.state.word == MANAGES
+        return self.state.word == MANAGES
+
+
+class FakeMachines:
+    """Without a plan, and no server, unless a test gives it a state."""
+
+    def __init__(self) -> None:
+        self.state = MachinesState(word="none")
+        self.server: ServerState | None = None
+        self.uri = ""
+        self.batch = ""
+
+
+class FakeHosts:
+    """Without a table, unless a test gives it a state."""
+
+    def __init__(self) -> None:
+        self.state = HostsState("none")
+
+
 def signer_of(position: int) -> Ed25519Signer:
     """The identity of a node."""
     return Ed25519Signer(bytes([position % 256]) * 32)
@@ -336,6 +388,10 @@ class FakeNode:
         cluster = "", Terms.of(world.settings).network
         self.gate = Gate(FakeVerifier(), cluster, self.tracker.membership.revocations, self.counters)
         self.orders = FakeOrders(self)
+        self.shares = FakeShares()
+        self.elastic = FakeElastic()
+        self.hosts = FakeHosts()
+        self.machines = FakeMachines()
         self.quiet_s = 5.0
         self.placed = True
 

@@ -17,10 +17,14 @@ from subord.config.schema import NodeConfig
 from subord.core.carriage.engine.interface import Overview
 from subord.core.carriage.reports.coverage import Coverage
 from subord.core.carriage.reports.reports import Fold
+from subord.core.carriage.shares.interface import DOCUMENT, LEADER
 from subord.core.view import Refusal
+from subord.runtime.shares.state import FAILED, WORDS
+from subord.runtime.shares.state import State as SharesState
 from subord.sealing.identity import Verifier
 from subord.sealing.keys import key_of, keyring_of
 from tests.api.fake_node_api import MEASURED, FakeNode, World, key_ring_of
+from tests.api.fake_shares import branch_of, hold, overview_of, plan_of
 
 EXPECTED = {
     "subord_build_info": "gauge",
@@ -78,6 +82,42 @@ EXPECTED = {
     "subord_healing_seconds": "histogram",
     "subord_event_loop_lag_seconds": "histogram",
 }
+
+OF_SHARES = {
+    "subord_shares_plan_version": "gauge",
+    "subord_shares_state": "gauge",
+    "subord_shares_nodes_asked": "gauge",
+    "subord_shares_nodes_told": "gauge",
+    "subord_shares_rounds": "counter",
+    "subord_shares_wanted_ratio": "gauge",
+    "subord_shares_obeyed_ratio": "gauge",
+    "subord_shares_got_ratio": "gauge",
+    "subord_shares_used_ratio": "gauge",
+    "subord_shares_needy": "gauge",
+}
+"""While the node holds a plan that is in force."""
+
+OF_ELASTIC = {
+    "subord_elastic_state": "gauge",
+    "subord_elastic_nodes": "gauge",
+    "subord_elastic_stage_seconds": "gauge",
+    "subord_elastic_size": "gauge",
+    "subord_elastic_size_min": "gauge",
+    "subord_elastic_size_max": "gauge",
+    "subord_elastic_size_needed": "gauge",
+    "subord_elastic_idle_seconds": "gauge",
+    "subord_elastic_nodes_added": "counter",
+    "subord_elastic_nodes_removed": "counter",
+    "subord_elastic_nodes_undone": "counter",
+    "subord_elastic_jobs": "gauge",
+    "subord_elastic_slots": "gauge",
+    "subord_elastic_slots_free": "gauge",
+    "subord_elastic_oldest_job_wait_seconds": "gauge",
+    "subord_elastic_blocked_seconds": "gauge",
+    "subord_elastic_poll_failed": "gauge",
+    "subord_elastic_poll_age_seconds": "gauge",
+}
+"""At the queue's node, once its agent has told figures."""
 
 
 def busy_node(position: int) -> FakeNode:
@@ -226,7 +266,9 @@ async def test_performance_is_shown_when_it_is_known() -> None:
 def test_units_are_base_units() -> None:
     """https://prometheus.io/docs/practices/naming/."""
     other = re.compile(r"_(ms|us|milliseconds|minutes?|hours?|days?|kib|mib|kilobytes|bits|percent)(_|$)")
-    assert [name for name in EXPECTED if other.search(name)] == ["subord_performance_jobs_per_hour"]  # deprecated
+    assert [name for name in EXPECTED | OF_SHARES if other.search(name)] == [
+        "subord_performance_jobs_per_hour"
+    ]  # deprecated
 
 
 async def test_a_root_has_no_leader_to_show() -> None:
@@ -266,3 +308,56 @@ async def test_the_identity_is_shown_by_its_fingerprint() -> None:
     node.identity.signer = Verifier()
     _, samples = await scraped(node)
     assert "subord_identity_info" not in {each.name for each in samples}
+
+
+async def shares_of(node: FakeNode) -> tuple[set[str], dict[str, dict[str, float]]]:
+    """The families about shares, and the values by sample and label."""
+    text, samples = await scraped(node)
+    families = {each.name for each in text_string_to_metric_families(text)}
+    found: dict[str, dict[str, float]] = {}
+    for each in samples:
+        if each.name.startswith("subord_shares_"):
+            found.setdefault(each.name.removeprefix("subord_shares_"), {})["".join(each.labels.values())] = each.value
+    return {each for each in families if each.startswith("subord_shares_")}, found
+
+
+async def test_without_shares_there_are_no_families_about_them() -> None:
+    assert await shares_of(busy_node(1)) == (set(), {})
+
+
+@pytest.mark.parametrize("wanted_from", [DOCUMENT, LEADER])
+async def test_shares_are_shown_while_the_node_holds_a_plan(wanted_from: str) -> None:
+    node = busy_node(2)
+    branches = (
+        branch_of(2, (60, 30, 10), (50, 30, 5)),
+        branch_of(4, (70, 20, 10), (70, 10, 10), nodes=3, needy=(False, True, False)),
+    )
+    hold(node, overview_of(plan_of(), branches, wanted_from=wanted_from, asked=6))
+    node.shares.state = SharesState(FAILED, "cpu.weight: no space left on device")
+    families, values = await shares_of(node)
+    assert families == set(OF_SHARES)
+    assert (values["plan_version"], values["rounds_total"]) == ({"": 7}, {"": 42})
+    assert (values["nodes_asked"], values["nodes_told"]) == ({"": 6}, {"": 4})
+    assert values["wanted_ratio"] == values["obeyed_ratio"] == {"web": 0.6, "batch": 0.3, "test": 0.1}
+    assert values["got_ratio"] == {"web": 0.675, "batch": 0.225, "test": 0.1}
+    assert values["used_ratio"] == {"web": 0.65, "batch": 0.15, "test": 0.0875}
+    assert values["needy"] == {"web": 0, "batch": 1, "test": 0}
+    assert values["state"] == {word: float(word == FAILED) for word in WORDS}
+
+
+async def test_before_the_first_report_nothing_is_got_or_used() -> None:
+    node = busy_node(2)
+    hold(node, overview_of(plan_of(), asked=6))
+    families, values = await shares_of(node)
+    assert families == set(OF_SHARES)
+    assert values.keys().isdisjoint({"got_ratio", "used_ratio", "needy"})
+    assert values["nodes_told"] == {"": 0}
+
+
+async def test_of_shares_that_are_off_the_state_alone_is_shown() -> None:
+    node = busy_node(2)
+    hold(node, overview_of(plan_of((), version=9)))
+    families, values = await shares_of(node)
+    assert families == {"subord_shares_plan_version", "subord_shares_state"}
+    assert values["state"]["off"] == 1
+    assert values["plan_version"] == {"": 9}

@@ -14,6 +14,7 @@ from tempfile import TemporaryDirectory
 import pytest
 import trio
 import trio.testing
+from conditions import IO_S
 from loops import over
 from trio.testing import MockClock
 
@@ -182,7 +183,7 @@ async def test_slow_clients_do_not_block_others(autojump_clock: MockClock) -> No
         for each in slow_clients:
             with suppress(trio.BrokenResourceError):  # the first are disconnected already
                 await each.send_all(b"GET /echo")
-        autojump_clock.autojump_threshold = 0.05  # real input and output take real time
+        autojump_clock.autojump_threshold = IO_S
         started = trio.current_time()
         assert (await exchange(port, get("/echo"))).startswith(b"HTTP/1.1 200")
         assert trio.current_time() - started < REQUEST_S_MAX / 2
@@ -194,7 +195,7 @@ async def test_slow_clients_do_not_block_others(autojump_clock: MockClock) -> No
 async def test_a_slow_client_is_disconnected(autojump_clock: MockClock) -> None:
     async with serving() as port, await trio.open_tcp_stream("127.0.0.1", port) as slow_client:
         await slow_client.send_all(b"GET /echo")
-        autojump_clock.autojump_threshold = 0.05
+        autojump_clock.autojump_threshold = IO_S
         started = trio.current_time()
         assert await read_all(slow_client) == b""
         assert trio.current_time() - started == pytest.approx(REQUEST_S_MAX, rel=0.1)
@@ -208,7 +209,7 @@ async def test_what_the_daemon_loads_first_takes_no_time_of_the_client(
         return True
 
     monkeypatch.setattr("subord.runtime.late.load", load)
-    autojump_clock.autojump_threshold = 0.05
+    autojump_clock.autojump_threshold = IO_S
     async with serving() as port:
         assert (await exchange(port, get("/echo"))).startswith(b"HTTP/1.1 200")
 

@@ -22,7 +22,7 @@ from tests.cli.test_cli_errors import ENVIRONMENT
 
 CASES = [
     ("subord tr", "tree"),
-    ("subord e", "errors events exec"),
+    ("subord e", "elastic errors events exec"),
     ("subord key re", "remove"),
     ("subord wait --state ", "placed stable"),
     ("subord tree --gh", "--ghosts"),

@@ -304,17 +304,17 @@ def test_a_command_has_a_time_limit(monkeypatch: pytest.MonkeyPatch, tmp_path: P
     began = time.monotonic()
     for command in ("sleep 60", "sleep 60 & sleep 60", "exec >&-; sleep 60", "sleep 60 &"):
         assert run(command, str(tmp_path)) == Failure(f"{command!r} took longer than 0.3 s", passing=True)
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < 30
     mark = tmp_path / "mark"
-    run(f"(sleep 0.6; touch {mark}) & sleep 60", str(tmp_path))
-    time.sleep(0.8)
+    run(f"(sleep 2; touch {mark}) & sleep 60", str(tmp_path))
+    time.sleep(2.2)
     assert not mark.exists()  # what the command started has ended with it
 
 
 def test_the_output_of_a_command_is_bounded(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(module, "OUTPUT_BYTES_MAX", 1000)
     assert run("yes", str(tmp_path)) == Failure("'yes' wrote more than 1000 bytes", passing=True)
-    monkeypatch.setattr(module, "COMMAND_S", 1.0)
+    monkeypatch.setattr(module, "COMMAND_S", 30.0)
     assert "wrote more than 1000 bytes" in str(run("head -c 2000 /dev/zero; sleep 60", str(tmp_path)))
     assert run("printf 'a%.0s' $(seq 1000)", str(tmp_path)) == "a" * 1000
 

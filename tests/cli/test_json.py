@@ -80,6 +80,8 @@ ASKED = {
     "errors": "errors",
     "metrics": "metrics",
     "account status": "account status",
+    "hosts": "hosts",
+    "hosts status": "hosts status",
     "why": "why",
     "wait": "wait --state placed",
     "maintain": "maintain 10.0.0.4 --reason fan",
@@ -203,8 +205,12 @@ def test_every_command_with_json_has_a_schema() -> None:
         "files push",
         *of_sets,
     }  # test_exec_command.py, test_files_command.py, test_files_sets_command.py
+    of_shares = {f"shares {each}" for each in ("set", "status", "why", "off")}  # test_shares_command.py
+    of_plans = {f"elastic {each}" for each in ("set", "off", "status", "why", "nodes", "poll", "statistics")}
+    of_machines = {f"machines {each}" for each in ("plan", "off", "list", "status", "why", "drain", "policy check")}
     of_sinks = "account report"  # test_account_command.py
-    assert with_json == {*ASKED, *CHANGING, *ALONE, *of_operators, *of_agents, of_sinks, "simulate"}
+    of_documents = of_shares | of_plans | of_machines | {"hosts off"}  # test_hosts_command.py
+    assert with_json == {*ASKED, *CHANGING, *ALONE, *of_operators, *of_agents, *of_documents, of_sinks, "simulate"}
     assert with_json <= {file.stem.replace("-", " ").replace("log level", "log-level") for file in SCHEMAS.iterdir()}
 
 

@@ -83,17 +83,20 @@ def test_a_good_file(signers: Signers, capsys: pytest.CaptureFixture[str]) -> No
     assert [each["powers"] for each in found["operators"]] == [
         list(POWERS),
         ["members"],
-        ["files", "keys", "members", "metrics"],
+        ["files", "hosts", "keys", "members", "metrics", "plans", "shares"],
     ]
     lines = text.splitlines()
     assert lines[0] == f"{file}: ok, 3 operators"
     assert lines[2].split() == [
         "ann,root",
         "files,",
+        "hosts,",
         "identity,",
         "keys,",
         "members,",
-        "metrics",
+        "metrics,",
+        "plans,",
+        "shares",
         "ssh-ed25519",
         signers.fingerprint("ann"),
     ]
@@ -199,9 +202,13 @@ class Asked:
 
     def __call__(self, *words: str, key: str = "ann") -> tuple[int, str, str]:
         named = ["--key", str(self._signers.key(key))] if words[0] in ("sign", "revoke", "strict") else []
-        code = main(["operator", *words, *named, "--socket", self._path])
-        out, err = self._capsys.readouterr()
-        return code, out, err
+        until = time.monotonic() + WAIT_S
+        while True:
+            code = main(["operator", *words, *named, "--socket", self._path])
+            out, err = self._capsys.readouterr()
+            if "too many signatures" not in err or time.monotonic() > until:
+                return code, out, err
+            time.sleep(0.2)  # all tests share one daemon, which says to try again
 
 
 @pytest.fixture
@@ -234,8 +241,8 @@ def test_a_dry_run_tells_the_verdict_of_each_power(asked: Asked, signers: Signer
     assert [line.split()[:4] for line in out.splitlines()] == [[each, "accepted", "as", "ann,"] for each in POWERS]
     code, out, _ = asked("sign", "--dry-run", key="ben")
     assert code == exit_codes.NOT_REACHED
-    assert out.splitlines()[2].split()[:3] == ["keys", "refused,", "not_permitted:"]
-    assert "accepted as ben" in out.splitlines()[3]
+    assert out.splitlines()[3].split()[:3] == ["keys", "refused,", "not_permitted:"]
+    assert "accepted as ben" in out.splitlines()[4]
     code, out, _ = asked("sign", "--dry-run", "--power", "keys", "--json", key="mallory")
     assert code == exit_codes.NOT_REACHED
     (found,) = fitting("sign", out)["orders"]

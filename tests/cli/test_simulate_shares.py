@@ -11,7 +11,7 @@ from loops import over
 
 from subord.cli import main
 from subord.client import exit_codes
-from subord.services.shares.reserves import UnsolvedError
+from subord.services.shares.policy import UnsolvedError
 from subord.services.shares.simulation import measures
 
 FIGURE_3 = ["simulate", "shares", "--figure", "3", "--seeds", "1"]
@@ -71,6 +71,18 @@ def test_json_is_printed_or_written(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert capsys.readouterr().out == ""
     assert main([*FIGURE_3, "--json", str(tmp_path)]) == 74
     assert capsys.readouterr().err.endswith("Is a directory; nothing was written\n")
+
+
+@over(("file", "complaint"), [("", "Is a directory"), ("none/shares.json", "No such file or directory")])
+def test_a_file_that_cannot_be_written_is_said_before_the_simulation(
+    file: str, complaint: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(*_: object) -> None:
+        raise AssertionError("the simulation has begun")
+
+    monkeypatch.setattr(measures, "measured", fail)
+    assert main([*FIGURE_3, "--json", str(tmp_path / file)]) == 74
+    assert capsys.readouterr().err.endswith(f"{complaint}; nothing was written\n")
 
 
 def test_a_file_of_that_name_is_still_a_scenario(

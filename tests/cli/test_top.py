@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import msgspec
 import pytest
 from loops import over
 
@@ -28,6 +29,7 @@ from subord.client.top_view import BARS_ASCII, Answers, page, spark
 from subord.core.view import Liveness
 from tests.api.fake_node_api import World
 from tests.api.served_node import fake_daemon, fixed_answer, hanging
+from tests.browser.shares_world import STALE, shares_document
 from tests.cli.test_cli_errors import ENVIRONMENT, SUBORD
 from tests.cli.test_events import SOME, WALL, answer
 
@@ -113,6 +115,29 @@ def test_orders_under_way_are_shown_with_their_coverage() -> None:
     lines = text_of(answers_with()._replace(orders={"orders": [], "ended": [order(own=True)]}))
     assert lines[1] == "no order under way; the last, 4.0 s ago: ping: 3 of 11 answered, 1 missing"
     assert text_of(answers_with()._replace(orders={"orders": [], "ended": []}))[1] == "no order under way"
+
+
+def shares(**fields: Any) -> dict[str, Any]:
+    found: dict[str, Any] = msgspec.to_builtins(shares_document(**fields))
+    return found
+
+
+def test_shares_are_shown_with_the_nodes_that_decide_on_them() -> None:
+    lines = text_of(answers_with()._replace(shares=shares(missing=(STALE,))))
+    classes = "web uses 57 of 60 %, batch uses 22.6 of 30 % (needy), test uses 9.33 of 10 %"
+    assert lines[1] == f"shares: {classes}; 496 of 500 nodes in the decisions"
+    many = shares(wanted={f"c{number}": 12.5 for number in range(8)})
+    assert ", 2 more classes; 500 of 500 nodes" in text_of(answers_with()._replace(shares=many))[1]
+    unknown = [{**each, "used": None} for each in many["classes"][:1]]
+    assert "c0 uses ? of 12.5 %;" in text_of(answers_with()._replace(shares={**many, "classes": unknown}))[1]
+
+
+def test_shares_that_are_off_or_not_known_are_said_to_be() -> None:
+    off = {**shares(moments=0), "classes": []}
+    assert text_of(answers_with()._replace(shares=off))[1] == "shares are off"
+    assert text_of(answers_with()._replace(shares={**off, "version": None})) == text_of(answers_with())
+    unknown = {**shares(), "address": None}
+    assert text_of(answers_with()._replace(shares=unknown))[1] == "shares: the root has not told its figures"
 
 
 def test_a_page_before_anything_is_known() -> None:

@@ -346,7 +346,7 @@ def test_each_kind_of_order_has_a_namespace() -> None:
         "test/keys",
         "test/none",
         "files/a",
-        "shares/a",
+        "other/a",
         "test",
     )
     assert [namespace_for(name).rpartition(".")[2] for name in names] == [

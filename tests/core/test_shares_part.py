@@ -275,6 +275,25 @@ def test_a_leader_divides_by_the_row_of_its_own_leader() -> None:
     assert node.row(1, (80.0, 20.0)) == [], "it counts from the next round on"
 
 
+def test_nodes_that_have_just_come_get_what_the_document_says_until_the_leader_counts_them() -> None:
+    """An orphan with a row for itself alone gave it to all that joined it."""
+    node = Node(below={})
+    node.at(1.0)
+    node.give(Measured(PLAN, branch()))
+    assert node.row(1, (20.0, 80.0)) == [Obey(PLAN, (20.0, 80.0))]
+    node.tree.below = {3: 3}
+    node.open(3, Role.SUBORDINATE)
+    node.report(3, branch(nodes=3))
+    node.at(2.0)
+    node.give(Measured(PLAN, branch()))
+    assert node.plain.asked[-1][1] == [50.0, 50.0], "a quarter of the nodes has the row"
+    node.row(1, (56.0, 44.0))
+    node.at(3.0)
+    node.give(Measured(PLAN, branch()))
+    node.report(3, branch(nodes=3))
+    assert node.plain.asked[-1][1] == (56.0, 44.0), "it was counted"
+
+
 def test_without_a_leader_the_last_row_counts_for_a_while() -> None:
     node = Node(below={})
     node.row(1, (70.0, 30.0))
@@ -550,8 +569,35 @@ def test_a_report_keeps_what_the_wire_can_say() -> None:
     said = Branch((60.0, 40.0), (-0.4, 1e9), (True, False), 1e12)
     found = bodies.decode(body_of(report_frame(PLAN, 1, said)))
     assert isinstance(found, Told)
-    assert found.branch.usage == (0.0, ((1 << 31) - 1) / 1000)
+    assert found.branch.usage == (0.0, 131.071)
     assert (found.branch.needy, found.branch.nodes) == ((True, False), bounds.NODES_MAX)
+
+
+@pytest.mark.parametrize(
+    ("part", "found"),
+    [
+        (0, 0),
+        (1, 1),
+        (True, 1),
+        (1 / 3, 5461 / 16383),
+        (0.5, 8192 / 16383),
+        (1e-9, 1 / 16383),
+        (0.99999, 1),
+        (7.0, 1),
+    ],
+)
+def test_a_report_has_the_needy_part_of_the_nodes(part: float, found: float) -> None:
+    """One needy node of many is not lost, and all are all."""
+    told = bodies.decode(body_of(report_frame(PLAN, 1, Branch((60.0, 40.0), (100.0, 0.0), (part, part), 3))))
+    assert isinstance(told, Told)
+    assert (told.branch.needy, told.branch.usage) == ((found, found), (100.0, 0.0))
+
+
+@pytest.mark.parametrize("usage", [1 << 31, 1 << 31 | 60_000, 1 << 17, 16383 << 17 | 60_000])
+def test_a_backlog_has_the_top_bit_and_a_part(usage: int) -> None:
+    body = (64, 1, b"\0" * 9 + (60_000).to_bytes(4, "big") + usage.to_bytes(4, "big"))
+    with pytest.raises(Unreadable, match="a backlog on no node, or no backlog on some"):
+        bodies.decode(msgspec.Raw(msgspec.msgpack.encode(body)))
 
 
 def test_a_row_keeps_its_sum_on_the_wire() -> None:

@@ -14,6 +14,8 @@ import pytest
 from subord import cli
 from subord.agent.main import parser as agent_parser
 from subord.config.schema import AgentConfig
+from subord.services.elastic.preparing.faults import DROP_IN
+from subord.services.elastic.preparing.rights import CAPABILITIES
 
 REPOSITORY = Path(__file__).parents[2]
 UNIT = REPOSITORY / "deploy" / "subord.service"
@@ -113,3 +115,53 @@ def test_the_lines_for_exec_undo_what_the_unit_of_the_agent_forbids() -> None:
         "KeyringMode",
         "AmbientCapabilities",
     }
+
+
+def test_the_lines_for_shares_undo_only_what_hides_groups_and_tasks() -> None:
+    lines = AGENT.with_name("subord-agent-shares.conf").read_text().partition("[Service]\n")[2].splitlines()
+    assert lines == ["ProtectControlGroups=no", "ProtectProc=default", "ProcSubset=all"]
+    before = AGENT.read_text().splitlines()
+    assert {line.partition("=")[0] for line in lines} <= {line.partition("=")[0] for line in before}
+
+
+def test_the_lines_for_elastic_growth_leave_no_name_space_that_would_hide_mounts() -> None:
+    """Each of them gives a unit mounts of its own, so what the agent mounts would be seen by the agent alone."""
+    apart = {
+        *("PrivateDevices", "PrivateMounts", "PrivateTmp", "ProcSubset", "ProtectControlGroups", "ProtectHome"),
+        *("ProtectKernelLogs", "ProtectKernelModules", "ProtectKernelTunables", "ProtectProc", "ProtectSystem"),
+    }
+    off = {"no", "default", "all"}
+    settings = settings_of(AGENT.with_name("subord-agent-elastic.conf"))
+    before = settings_of(AGENT)
+    assert {name for name in apart if settings.get(name, before[name]) not in off} == set()
+    assert settings.keys() - apart == {
+        *("NoNewPrivileges", "CapabilityBoundingSet", "IPAddressDeny", "MemoryDenyWriteExecute"),
+        "SystemCallFilter",
+    }
+    assert settings.keys() <= before.keys()
+    assert {name for need in CAPABILITIES.values() for name in need} <= set(settings["CapabilityBoundingSet"].split())
+
+
+def test_the_lines_for_machines_undo_only_what_commands_of_batch_systems_need() -> None:
+    """The agent starts no machine itself, so it still writes nothing but its own directory."""
+    settings, before = settings_of(AGENT.with_name("subord-agent-machines.conf")), settings_of(AGENT)
+    assert settings.keys() == {
+        *("NoNewPrivileges", "CapabilityBoundingSet", "IPAddressDeny", "MemoryDenyWriteExecute"),
+        *("SystemCallFilter", "PrivateTmp", "ProtectProc", "ProcSubset"),
+    }
+    assert settings.keys() <= before.keys()
+    assert "CAP_SYS_ADMIN" not in settings["CapabilityBoundingSet"]
+
+
+def settings_of(path: Path) -> dict[str, str]:
+    """What follows the restrictions; values of several lines are joined."""
+    found: dict[str, str] = {}
+    for name, value in re.findall(r"^(\w+)=(.*)$", path.read_text().partition("[Service]")[2], re.MULTILINE):
+        found[name] = f"{found.get(name, '')} {value}".strip()
+    return found
+
+
+def test_the_words_of_the_agent_name_the_lines_for_elastic_growth() -> None:
+    files = (REPOSITORY / "deploy" / "debian" / "build.py").read_text()
+    assert f'"{Path(DROP_IN).name}": "{DROP_IN.removeprefix("/")}",' in files
+    assert DROP_IN in AGENT.with_name(Path(DROP_IN).name).read_text()

@@ -16,7 +16,7 @@ from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.remote.webelement import WebElement
 
-WAIT_S_MAX = 20.0
+WAIT_S_MAX = 60.0
 SWITCHES = (
     "--headless=new",
     "--no-sandbox",  # tests may run as root, in a container

@@ -18,7 +18,7 @@ from typing import NoReturn
 
 import pytest
 
-WAIT_S_MAX = 60.0
+WAIT_S_MAX = 120.0
 STEP_S_MAX = 300.0
 """For a boot, and for one command inside: on a busy machine an installation takes minutes."""
 PROGRAMS = {"mmdebstrap": "mmdebstrap", "systemd-nspawn": "systemd-container", "ssh-keygen": "openssh-client"}
@@ -29,11 +29,12 @@ INSIDE = "python3 systemd systemd-sysv dbus iproute2 python3-apt sudo openssh-se
 
 
 def until(condition: Callable[[], object], what: str, wait_s_max: float = WAIT_S_MAX) -> None:
-    """Wait for a condition. Raises AssertionError."""
-    deadline = time.monotonic() + wait_s_max
+    """Wait for a condition. Raises AssertionError. Looks become rarer, as each is a command."""
+    deadline, pause_s = time.monotonic() + wait_s_max, 0.05
     while not condition():
         assert time.monotonic() < deadline, f"never happened: {what}"
-        time.sleep(0.05)
+        time.sleep(pause_s)
+        pause_s = min(2 * pause_s, 0.5)
 
 
 def obstacle() -> str | None:
@@ -87,11 +88,13 @@ def overlaid(base: Path, folder: Path) -> Iterator[Path]:
 class Machine:
     """A booted machine, whose first process is systemd. `root` is its file system."""
 
-    def __init__(self, root: Path) -> None:
-        """Calls `impossible` if nspawn cannot boot the root, which contains only Debian."""
+    def __init__(self, root: Path, within: Sequence[str] = ()) -> None:
+        """Calls `impossible` if nspawn cannot boot the root, which contains only Debian. `within`: words of a command
+        that executes nspawn, and stays the same process."""
         self.root = root
         self._log = root.parent / "console"
-        command = ["systemd-nspawn", "--quiet", "--directory", str(root), "--private-network", "--register=no"]
+        nspawn = ["systemd-nspawn", "--quiet", "--directory", str(root), "--private-network", "--register=no"]
+        command = [*within, *nspawn]
         with self._log.open("w") as log:
             self._nspawn = subprocess.Popen(
                 [*command, "--keep-unit", "--boot"], stdin=subprocess.DEVNULL, stdout=log, stderr=log
@@ -143,7 +146,8 @@ class Machine:
         return self.asked("systemctl", "show", unit, "--property", key, "--value")
 
     def journal(self, unit: str = "subord") -> str:
-        """The output of a unit, and systemd's messages about it."""
+        """The output of a unit so far, and systemd's messages about it."""
+        self.run("journalctl", "--sync")  # what was said just now may not have come to the journal yet
         return self.asked("journalctl", "--no-pager", "--output", "cat", "--unit", unit)
 
     def close(self) -> None:

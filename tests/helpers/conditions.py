@@ -6,7 +6,9 @@ from collections.abc import Callable
 
 import trio
 
-WAIT_S_MAX = 20.0
+WAIT_S_MAX = 60.0
+IO_S = 0.3
+"""What a clock that jumps waits for before it does: on a busy machine threads, files and sockets may take so long."""
 
 
 async def until(condition: Callable[[], object], what: str) -> None:

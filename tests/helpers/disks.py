@@ -124,6 +124,11 @@ class Disk:
         _mount("none", self.path, MS_REMOUNT, "tmpfs", self._options)
 
 
+def bind(path: Path, at: Path) -> None:
+    """What is at a path, also at another one that exists."""
+    _mount(path, at, MS_BIND)
+
+
 def bind_read_only(path: Path, at: Path) -> None:
     """What is at a path of a disk, read-only at another one."""
     at.mkdir(exist_ok=True)

@@ -28,7 +28,8 @@ class FakeVerifier:
     """
 
     def __init__(self, powers: dict[str, str] | None = None) -> None:
-        every = "subord.members subord.keys subord.identity subord.files subord.metrics"
+        every = "subord.members subord.keys subord.identity subord.files subord.metrics subord.shares"
+        every += " subord.elastic subord.hosts subord.plans"
         self.powers = {"ann": every, "bob": every, "mia": "subord.members"} if powers is None else powers
         self.asked = 0
         self.sources: set[str] = set()

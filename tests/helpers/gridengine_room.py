@@ -73,19 +73,11 @@ def running(command: str) -> Iterator[GridEngine]:
     """With a queue whose epilog an administrator has set by this command, and a sink beside it."""
     need(PROGRAMS)
     with furnished() as room, sink(room):
-        engine = GridEngine(room)
-        own = room.make("ge")
-        _make_cell(room)
-        room.run("env", f"SGE_MASTER_PIDFILE={own}/qmaster.pid", "sge_qmaster")
-        until(lambda: room.run("qconf", "-sm", check=False), lambda: "the qmaster answers")
-        room.run("qconf", "-as", "head")
-        flush = "accounting=true reporting=false flush_time=00:00:01 joblog=false sharelog=00:00:00"
-        values = {"execd_spool_dir": str(room.make("ge/execd")), "reporting_params": flush}
-        engine.change("-sconf", "-Mconf", "global", values)
-        engine.change("-ssconf", "-Msconf", "scheduler", AT_ONCE | {"reprioritize_interval": "0:0:0"})
-        _add(room, "-Ae", "host", {"hostname": "head"} | HOST)
+        engine = mastered(room)
+        own = room.folder / "ge"
+        add(room, "-Ae", "host", {"hostname": "head"} | HOST)
         room.run("qconf", "-Ap", SHARE / "util/resources/pe" / PARALLEL)
-        _add_queue(room)
+        add_queue(room, QUEUE, hostlist="head", slots="4")
         room.epilog("gridengine", "ge/epilog")
         name = "/etc/subord/epilog-gridengine"
         assert name in command
@@ -93,6 +85,21 @@ def running(command: str) -> Iterator[GridEngine]:
         room.run("env", f"SGE_EXECD_PIDFILE={own}/execd.pid", "sge_execd")
         until(lambda: re.search(r"0/4 +[\d.]+ +lx-\w+ *$", engine.states(), re.MULTILINE), engine.states)
         yield engine
+
+
+def mastered(room: Room) -> GridEngine:
+    """A qmaster at `head`, without execution hosts and queues, that starts jobs at once."""
+    engine = GridEngine(room)
+    own = room.make("ge")
+    _make_cell(room)
+    room.run("env", f"SGE_MASTER_PIDFILE={own}/qmaster.pid", "sge_qmaster")
+    until(lambda: room.run("qconf", "-sm", check=False), lambda: "the qmaster answers")
+    room.run("qconf", "-as", "head")
+    flush = "accounting=true reporting=false flush_time=00:00:01 joblog=false sharelog=00:00:00"
+    values = {"execd_spool_dir": str(room.make("ge/execd")), "reporting_params": flush, "load_report_time": "0:0:2"}
+    engine.change("-sconf", "-Mconf", "global", values)
+    engine.change("-ssconf", "-Msconf", "scheduler", AT_ONCE | {"reprioritize_interval": "0:0:0"})
+    return engine
 
 
 def _make_cell(room: Room) -> None:
@@ -117,15 +124,15 @@ def _make_cell(room: Room) -> None:
     room.run(SHARE / "scripts/init_cluster", own / "top", "default", own / "spool", "root")
 
 
-def _add(room: Room, option: str, name: str, values: dict[str, str]) -> None:
+def add(room: Room, option: str, name: str, values: dict[str, str]) -> None:
     text = "".join(f"{key} {value}\n" for key, value in values.items())
     room.run("qconf", option, room.write(f"ge/{name}", text))
 
 
-def _add_queue(room: Room) -> None:
+def add_queue(room: Room, name: str, **changed: str) -> None:
     """From the template that qconf offers to an editor."""
-    text = room.run("env", "EDITOR=cat", "qconf", "-aq", QUEUE, check=False)
+    text = room.run("env", "EDITOR=cat", "qconf", "-aq", name, check=False)
     values = dict(re.findall(r"^(\w+) +(\S.*)$", text, re.MULTILINE))
-    assert values.get("qname") == QUEUE, text
-    changed = {"hostlist": "head", "slots": "4", "pe_list": PARALLEL, "load_thresholds": "NONE"}
-    _add(room, "-Aq", "queue", {key: value for key, value in values.items() if key.islower()} | changed)
+    assert values.get("qname") == name, text
+    changed = {"pe_list": PARALLEL, "load_thresholds": "NONE"} | changed
+    add(room, "-Aq", name, {key: value for key, value in values.items() if key.islower()} | changed)

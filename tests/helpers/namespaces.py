@@ -1,4 +1,4 @@
-"""A network namespace of its own for one script, on machines that let the tests make one."""
+"""A network namespace of its own for one script or several processes, on machines that let the tests make one."""
 
 from __future__ import annotations
 
@@ -6,14 +6,18 @@ import os
 import shutil
 import subprocess
 import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
 import subord
 
 SOURCE = str(Path(subord.__file__).parents[1])
-WAIT_S_MAX = 10.0
+WAIT_S_MAX = 60.0
 SCRIPT_S_MAX = 60.0
 
 
@@ -35,3 +39,35 @@ def output_in_namespace(script: str) -> str:
     )
     assert done.returncode == 0, done.stderr
     return done.stdout
+
+
+class Namespace(NamedTuple):
+    """`enter`: words before a command that runs there."""
+
+    enter: tuple[str, ...]
+
+
+@contextmanager
+def namespace(*addresses: str) -> Iterator[Namespace]:
+    """One that has these addresses on its loopback interface; skips where that cannot be."""
+    missing = [each for each in ("unshare", "nsenter", "ip") if shutil.which(each) is None]
+    if missing or os.geteuid() != 0:
+        pytest.skip(f"needs root, unshare, nsenter and ip; missing: {missing}")
+    holder = subprocess.Popen(["unshare", "-n", "sleep", "infinity"])
+    try:
+        own, until = os.readlink("/proc/self/ns/net"), time.monotonic() + WAIT_S_MAX
+        while os.readlink(f"/proc/{holder.pid}/ns/net") == own:
+            if holder.poll() is not None:
+                pytest.skip("no network namespaces here")
+            assert time.monotonic() < until
+            time.sleep(0.01)
+        found = Namespace(("nsenter", "-t", str(holder.pid), "-n"))
+        for words in (
+            ("link", "set", "lo", "up"),
+            *(("addr", "add", f"{each}/24", "dev", "lo") for each in addresses),
+        ):
+            subprocess.run([*found.enter, "ip", *words], check=True, timeout=WAIT_S_MAX)
+        yield found
+    finally:
+        holder.kill()
+        holder.wait()

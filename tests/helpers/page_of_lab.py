@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 RELAY = str(Path(__file__).with_name("relay.py"))
-WAIT_S_MAX = 20.0
+WAIT_S_MAX = 60.0
 
 
 @contextmanager

@@ -39,6 +39,8 @@ SelectTypeParameters=CR_Core
 SlurmdParameters=config_overrides
 ReturnToService=2
 MessageTimeout=60
+"""
+TWO = """\
 NodeName=n[1-2] NodeHostname=head NodeAddr={address} Port=[17001-17002] CPUs={cpus}
 PartitionName=batch Nodes=n[1-2] Default=YES
 """
@@ -62,6 +64,10 @@ class Slurm:
         (line,) = (line for line in said.splitlines() if line.startswith(f"JobId={job} "))  # an array: all its tasks
         return dict(re.findall(r"(\S+?)=(\S*)", line))
 
+    def start(self, node: str, *options: str) -> None:
+        """Its slurmd."""
+        self.room.run("slurmd", "-N", node, "-f", self.room.environment["SLURM_CONF"], *options)
+
     def states(self) -> str:
         """Of its nodes."""
         return self.room.run("sinfo", "--noheader", "--Node", "--format=%N %T")
@@ -72,21 +78,26 @@ def running(line: str) -> Iterator[Slurm]:
     """With this line in slurm.conf, which names the directory of deploy/epilog/slurm, and a sink beside it."""
     need(PROGRAMS)
     with furnished() as room, sink(room):
-        room.make("slurm/state")
-        room.make("munge")
-        _start_munge(room)
         folder = Path(re.sub(r"^Epilog=|/\*$", "", line))
         own = room.make(folder.name)
         room.epilog("slurm", f"{own.name}/subord")
-        text = CONFIGURATION.format(address=ADDRESS, folder=room.folder, cpus=CPUS)
-        configuration = room.write("slurm.conf", f"{text}{line.replace(str(folder), str(own))}\n")
-        room.environment["SLURM_CONF"] = str(configuration)
-        room.run("slurmctld", "-f", configuration)
+        slurm = controlled(room, TWO.format(address=ADDRESS, cpus=CPUS) + line.replace(str(folder), str(own)))
         for node in NODES:
-            room.run("slurmd", "-N", node, "-f", configuration)
-        slurm = Slurm(room)
+            slurm.start(node)
         until(lambda: slurm.states().count(" idle") == len(NODES), lambda: f"all are idle: {slurm.states()}")
         yield slurm
+
+
+def controlled(room: Room, lines: str) -> Slurm:
+    """A controller, with these lines in slurm.conf, without nodes that run."""
+    room.make("slurm/state")
+    room.make("munge")
+    _start_munge(room)
+    text = CONFIGURATION.format(address=ADDRESS, folder=room.folder)
+    configuration = room.write("slurm.conf", f"{text}{lines}\n")
+    room.environment["SLURM_CONF"] = str(configuration)
+    room.run("slurmctld", "-f", configuration)
+    return Slurm(room)
 
 
 def _start_munge(room: Room) -> None:

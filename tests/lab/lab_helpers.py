@@ -19,7 +19,8 @@ REPOSITORY = Path(__file__).parents[2]
 SCRIPT = REPOSITORY / "netns-lab" / "lab"
 FAKE = Path(__file__).with_name("fake_daemon.py")
 SUBORD = str(Path(sys.executable).with_name("subord"))
-WAIT_S = 30.0
+WAIT_S = 60.0
+"""Far more than a condition needs, also where four workers share two processors."""
 
 
 def netlab(module):
@@ -52,6 +53,21 @@ def settled(seconds, **options):
         yield lab
 
 
+def mend(lab):
+    """Connect and start again what a test that has failed half-way has left cut, stopped or dead, so that the next
+    test of the same lab begins with a whole tree. What the test has removed for good stays removed."""
+    errors = netlab("errors")
+    with contextlib.suppress(errors.LabError, OSError):  # the lab itself has ended
+        for position in lab.positions:
+            lab.cut(position, connected=True)
+        for node in lab.look().nodes.values():
+            with contextlib.suppress(errors.LabError):  # it has ended, or runs
+                lab.kill(lab.position(node.address), signal.SIGCONT)
+            with contextlib.suppress(errors.LabError):
+                lab.start(lab.position(node.address))
+        lab.holds(lambda cluster: cluster.settled_at() is not None, WAIT_S)
+
+
 def command(lab, position, *words):
     """`subord ...` as the operator of the lab asks the daemon of that node."""
     return subprocess.run(
@@ -65,11 +81,12 @@ def command(lab, position, *words):
 
 
 def wait_until(condition, what):
-    """Wait on a condition, never on time alone."""
-    until = time.monotonic() + WAIT_S
+    """Wait on a condition, never on time alone. Looks become rarer, as many of them are commands."""
+    until, pause_s = time.monotonic() + WAIT_S, 0.02
     while not condition():
         assert time.monotonic() < until, f"waited {WAIT_S} s in vain: {what}"
-        time.sleep(0.02)
+        time.sleep(pause_s)
+        pause_s = min(2 * pause_s, 0.3)
 
 
 def blocks(page):
@@ -120,6 +137,21 @@ def need_neighbours():
     """Skips where the many addresses of a sparse lab do not fit the kernel's neighbour table."""
     if os.geteuid() != 0:
         pytest.skip("only root may enlarge the kernel's neighbour table")
+
+
+def need_gridengine():
+    """Skips where a cluster cannot grow and shrink with a real Grid Engine."""
+    if packages := netlab("elastic.gridengine").missing():
+        pytest.skip(f"a program is missing: apt-get install {' '.join(packages)}")
+    if os.geteuid():
+        pytest.skip("only root may run jobs as other users")
+
+
+def need_machines():
+    """Skips where no servers of libvirt's test driver can be, with a real Grid Engine."""
+    need_gridengine()
+    if packages := netlab("machines.cluster").missing():
+        pytest.skip(f"a program is missing: apt-get install {' '.join(packages)}")
 
 
 def as_nobody(directory):

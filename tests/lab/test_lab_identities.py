@@ -19,7 +19,7 @@ from .lab_helpers import SUBORD, settled
 pytestmark = pytest.mark.lab(few=True)
 
 NODES = 8
-WAIT_S_MAX = 40.0
+WAIT_S_MAX = 60.0
 
 
 @pytest.fixture(scope="module")

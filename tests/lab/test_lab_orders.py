@@ -19,7 +19,7 @@ from .lab_helpers import SUBORD
 pytestmark = pytest.mark.lab
 
 NODES = 31
-SETTLED_S_MAX = 40.0
+SETTLED_S_MAX = 60.0
 
 
 @pytest.fixture(scope="module")
@@ -54,6 +54,12 @@ def remembers_all(lab: Lab, position: int) -> bool:
         f"import urllib.request as u; print(u.urlopen('http://{lab.address(position)}:9717/metrics').read().decode())"
     )
     return f"subord_members_live {NODES}.0" in lab.run(position, sys.executable, "-c", code).stdout
+
+
+def given(lab: Lab, position: int) -> int:
+    """How many of the orders that the node has in memory, under way or ended, were given there."""
+    found = lab.document(position, "/v1/orders")
+    return sum(each["own"] for each in (*found["orders"], *found["ended"]))
 
 
 def causes(found: dict[str, Any]) -> dict[str, str]:
@@ -100,7 +106,9 @@ def test_around_a_node_that_hangs(lab: Lab, hung: int) -> None:
     lab.kill(hung, signal.SIGSTOP)
     try:
         found = ping(lab, 31)
-        assert (causes(found), found["asked"]) == ({"silent": f"10.0.0.{hung}"}, NODES)
+        assert found["asked"] == NODES
+        # On a busy machine the tree may have given it up by then.
+        assert causes(found) in ({"silent": f"10.0.0.{hung}"}, {"down": f"10.0.0.{hung}"})
     finally:
         lab.kill(hung, signal.SIGCONT)
 
@@ -141,9 +149,11 @@ def test_a_node_that_died_is_named_until_it_returns(lab: Lab) -> None:
 
 def test_an_order_that_is_out_when_an_interior_node_dies(lab: Lab) -> None:
     """2 hangs, so the order waits for it; then it is killed: every living node counts once."""
+    before = given(lab, 9)
     lab.kill(2, signal.SIGSTOP)
     command = [SUBORD, "ping", "--json", "--socket", str(lab.control_socket(9))]
     asking = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    assert wait_until(lambda: given(lab, 9) > before, SETTLED_S_MAX, 0.02), "the order is out"
     lab.kill(2)
     output, _ = asking.communicate(timeout=60)
     found = json.loads(output)

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.lab(few=True)
 DAEMON = Path(__file__).with_name("reporting_daemon.py")
 NODES = 15
 SUM = NODES * (NODES + 1) // 2
-WHOLE_S_MAX = 30.0
+WHOLE_S_MAX = 60.0
 INTERVALS_MAX = 2  # rounds of all levels follow each other, so a fold is hardly older than one
 
 
@@ -37,6 +37,19 @@ def load(lab: Lab, position: int) -> dict[str, Any]:
     return found
 
 
+ALL = (NODES, NODES, SUM, True, f"1-{NODES}")
+
+
+def all_of(found: dict[str, Any]) -> tuple[Any, ...]:
+    return tuple(found[name] for name in ("asked", "told", "sum", "complete", "positions"))
+
+
+def missing(lab: Lab, position: int) -> tuple[int, dict[str, list[str]]]:
+    """How many nodes are asked, and which do not tell, by cause."""
+    found = load(lab, position)
+    return found["asked"], {each["cause"]: each["addresses"] for each in found["missing"]}
+
+
 def is_whole(lab: Lab, position: int, alive: set[int]) -> bool:
     found = load(lab, position)
     return bool(found["told"] == found["nodes"] == len(alive)) and bool(found["sum"] == sum(alive))
@@ -46,14 +59,11 @@ def test_every_node_shows_the_fold_of_all_and_names_the_dead(lab: Lab) -> None:
     alive = set(range(1, NODES + 1))
     assert wait_until(lambda: is_whole(lab, 9, alive), WHOLE_S_MAX, 0.1)
     for position in (1, 6, NODES):
-        found = load(lab, position)
-        assert (found["asked"], found["told"], found["sum"], found["complete"]) == (NODES, NODES, SUM, True)
-        assert found["positions"] == f"1-{NODES}"
+        assert wait_until(lambda at=position: all_of(load(lab, at)) == ALL, WHOLE_S_MAX, 0.1), load(lab, position)
         assert wait_until(lambda at=position: load(lab, at)["oldest_ms"] <= INTERVALS_MAX * 1000, WHOLE_S_MAX, 0.1)
     for dead in (13, 2):  # a leaf, and a leader
         lab.kill(dead)
         alive.discard(dead)
         assert wait_until(lambda: is_whole(lab, 7, alive), WHOLE_S_MAX, 0.1)
-    assert wait_until(lambda: load(lab, 7)["asked"] == NODES, WHOLE_S_MAX, 0.1)
-    missing = load(lab, 7)["missing"]
-    assert {each["cause"]: each["addresses"] for each in missing} == {"down": ["10.0.0.2", "10.0.0.13"]}
+    expected = {"down": ["10.0.0.2", "10.0.0.13"]}  # at first they may be silent, or not be members of the new root
+    assert wait_until(lambda: missing(lab, 7) == (NODES, expected), WHOLE_S_MAX, 0.1), missing(lab, 7)

@@ -31,7 +31,7 @@ pytestmark = pytest.mark.lab
 WHEEL = wheel_of(PREVIOUS)
 NODES = 20
 OLD = [position for position in range(1, NODES + 1) if position % 4 in (1, 2)]
-SETTLED_S_MAX = 30.0
+SETTLED_S_MAX = 60.0
 COMPUTED = {p: numbering("complete", 2).computed_leader(p) for p in range(1, NODES + 1)}
 PINS = 'subord_table_entries{table="pins"}'
 READ = "import sys, urllib.request as r; print(r.urlopen(sys.argv[1], timeout=10).read().decode())"

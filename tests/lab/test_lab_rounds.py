@@ -15,7 +15,7 @@ from .lab_helpers import refused, settled
 pytestmark = pytest.mark.lab(few=True)
 
 NODES = 9
-WAIT_S_MAX = 30.0
+WAIT_S_MAX = 60.0
 ROUND = {"round": 1, "fault": "kill", "node": "a", "issuer": "b", "when_s": 0.0, "run_s": 0, "took_s": 0.3}
 TURN = {**ROUND, "told": 2, "missing": {}, "wrong": []}
 END = {"signal": "SIGTERM", "ran": 12, "left": 0, "ended_s": 0.4}

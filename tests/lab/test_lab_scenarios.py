@@ -256,8 +256,9 @@ def test_a_failed_expectation_ends_the_scenario_with_the_facts_and_the_next_one_
     good.write_text(of('{ do = "start" }, { do = "expect", within_s = 10 }', "nodes = 9"))
     done, (failed, well) = played(tmp_path, text, good, "--nodes", 5)
     assert done.returncode == 3
-    assert failed["failure"].startswith("step 4 (expect): not whole within 0.2 s: of 1,3-5")
-    assert re.search(r"the roster of 1 has \d nodes instead of 4", failed["failure"])
+    # The cut may end after some nodes have noticed it; then the part of 2, or that of the others, is whole already.
+    assert failed["failure"].startswith("step 4 (expect): not whole within 0.2 s: of ")
+    assert re.search(r"of (1,3-5|2) .*the roster of \d has \d nodes instead of [14]", failed["failure"])
     assert failed["failure"] in done.stdout
     assert (len(failed["steps"]), failed["steps"][3]["seen"]["whole_s"]) == (4, None)
     assert (well["failure"], well["nodes"]) == (None, 5)

@@ -302,7 +302,8 @@ def test_the_wire_is_where_all_cables_end():
         names = {line.split(":")[0].strip() for line in seen.splitlines()[2:]}
         assert names == {"lo", "br0", "n1", "n2", "n3"}
         assert lab.run("wire", "sh", "-c", "echo $SUBORD_SOCKET").stdout == "\n"
-        assert "neither position nor address" in lab.run("bridge", "true").stderr
+        with pytest.raises(netlab("errors").LabError, match="neither position nor address"):
+            lab.run("bridge", "true")
 
 
 # -- sieges -----------------------------------------------------------------------------------------------

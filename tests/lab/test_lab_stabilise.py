@@ -62,11 +62,11 @@ def test_at_rest_every_frame_is_counted_once(tmp_path):
     result = run_lab("stabilise", "--nodes", 4, "--rest", 2, *QUIET, "--json", file, "--daemon", chatty)
     assert result.returncode == 0, result.stderr
     (run,) = json.loads(file.read_text())
-    assert run["rest_packets_per_s"] == pytest.approx(50, rel=0.3)
+    assert run["rest_packets_per_s"] == pytest.approx(50, rel=0.45)
     assert run["rest_bytes_per_s"] / run["rest_packets_per_s"] == pytest.approx(142, rel=0.05)
     assert 0 < run["rest_cpu_percent"] < 100
     # The others chat to the first, which is the root: what is brought to it counts there, too.
-    assert run["rest_root_packets_per_s"] == pytest.approx(4 * 50, rel=0.3)
+    assert run["rest_root_packets_per_s"] == pytest.approx(4 * 50, rel=0.45)
     assert len(file.with_suffix(".csv").read_text().splitlines()) == 2
 
 

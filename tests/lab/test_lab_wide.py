@@ -16,7 +16,7 @@ def leaders(lab):
 
 def stable(lab):
     lab.start_all()
-    lab.wait_stable(timeout_s=30, quiet_s=0.5)
+    lab.wait_stable(timeout_s=60, quiet_s=0.5)
     return leaders(lab)
 
 

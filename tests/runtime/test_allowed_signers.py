@@ -72,13 +72,17 @@ def test_comments_and_empty_lines_are_left_out(signers: Signers) -> None:
 
 
 def test_powers_follow_the_namespaces(signers: Signers) -> None:
-    assert one(signers, "alice {alice}").powers == POWERS == ("files", "identity", "keys", "members", "metrics")
+    every = ("files", "hosts", "identity", "keys", "members", "metrics", "plans", "shares")
+    assert one(signers, "alice {alice}").powers == POWERS == every
     assert one(signers, 'alice namespaces="subord.members,file" {alice}').powers == ("members",)
     assert one(signers, 'alice namespaces="subord.*,!subord.keys" {alice}').powers == (
         "files",
+        "hosts",
         "identity",
         "members",
         "metrics",
+        "plans",
+        "shares",
     )
     assert one(signers, 'alice namespaces="file" {alice}').powers == ()
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import msgspec
 import pytest
 import trio
-from conditions import until
+from conditions import IO_S, until
 from fake_operators import CLUSTER, FakeVerifier, signed
 from trio.testing import MockClock
 
@@ -281,7 +281,7 @@ def test_an_older_state_does_not_replace_a_newer_one(tmp_path: Path) -> None:
 
 
 async def test_a_disk_that_refused_is_tried_again(tmp_path: Path, autojump_clock: MockClock) -> None:
-    autojump_clock.autojump_threshold = 0.05  # for the threads that write
+    autojump_clock.autojump_threshold = IO_S
     directory = tmp_path / "later"
     one = side(LEADER, 1, directory)
     async with trio.open_nursery() as nursery:

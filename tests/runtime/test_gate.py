@@ -77,7 +77,7 @@ async def test_a_signed_order_counts(order: Order) -> None:
         (signed(FORGET._replace(expires_ms=NOW_MS + EXPIRY_MS_MAX + 1)), "expired", False),
         (signed(RING_ORDER._replace(expires_ms=NOW_MS + 1)), "expired", False),
         (signed(FORGET._replace(at_ms=NOW_MS + LEAP_MS_MAX + 1)), "from_the_future", False),
-        (signed(FORGET._replace(name="shares/a")), "unknown_kind", False),
+        (signed(FORGET._replace(name="other/a")), "unknown_kind", False),
         (signed(Order("test/exec", 1, NOW_MS, NOW_MS + 1, b"")), "unknown_kind", False),
         (signed(FORGET._replace(body=b"\xc1")), "malformed", False),
         (signed(plan.order_of(1, NOW_MS, [])), "malformed", False),

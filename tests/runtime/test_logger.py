@@ -54,6 +54,29 @@ def waited(condition: Callable[[], object]) -> bool:
 # -- forms ----------------------------------------------------------------------------------------------------------
 
 
+def failed() -> logging.LogRecord:
+    """As `logger.exception` makes it."""
+    try:
+        try:
+            json.loads("{")
+        except ValueError as error:
+            raise ExceptionGroup("several", [error]) from None
+    except ExceptionGroup as group:
+        record = made("a poll failed", level=logging.ERROR)
+        record.exc_info = (type(group), group, group.__traceback__)
+        return record
+
+
+@pytest.mark.parametrize(
+    "render", [formats.text, formats.as_json, formats.bare, formats.prioritised(formats.bare), formats.for_journal]
+)
+def test_a_line_about_an_error_says_which_and_where(render: formats.Render) -> None:
+    line = render(failed(), "n").decode()
+    assert "a poll failed: JSONDecodeError: Expecting property name" in line
+    assert re.search(r"decoder\.py:\d+ raw_decode, decoder\.py:\d+ decode, .*test_logger\.py:\d+ failed\)", line)
+    assert line.count("\n") == 1 or render is formats.for_journal
+
+
 def test_json_has_the_same_keys_first_in_every_line_and_then_the_fields() -> None:
     place = formats.as_json(made("now %(place)s of %(leader)s", PLACE, event="place"), "10.0.0.4")
     assert place == (

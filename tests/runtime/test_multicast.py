@@ -34,7 +34,7 @@ from subord.runtime.net.transport import Transport
 from subord.runtime.net.udp import RECEIVED_AT_ONCE_MAX, UdpSocket
 from subord.wire.codec import HEADER, MAGIC, encode
 
-WAIT_S_MAX = 20.0
+WAIT_S_MAX = 60.0
 SETTINGS = Settings(network=Network.parse("127.0.0.0/24"), timing_name="lab")
 TERMS = Terms.of(SETTINGS)
 LO = Chosen(interface="lo", address="127.0.0.1")

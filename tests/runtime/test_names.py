@@ -26,7 +26,8 @@ async def test_names_are_kept() -> None:
     assert sorted(asked) == ["10.0.0.1", "10.0.0.2"]
 
 
-async def test_a_resolver_that_hangs_delays_once() -> None:
+async def test_a_resolver_that_hangs_delays_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(names, "WAIT_S", 1.0)  # a busy machine delays by much less
     hang = threading.Event()
 
     def look(address: str) -> str | None:
@@ -42,8 +43,8 @@ async def test_a_resolver_that_hangs_delays_once() -> None:
     assert await known.of(addresses) == {"10.0.0.1": "one"}
     second_s = time.monotonic() - began - first_s
     hang.set()
-    assert names.WAIT_S <= first_s < 2
-    assert second_s < names.WAIT_S / 2
+    assert names.WAIT_S <= first_s < 10
+    assert second_s < names.WAIT_S
     assert threading.active_count() < 12
 
 

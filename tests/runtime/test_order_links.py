@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 import trio
-from conditions import until
+from conditions import IO_S, until
 from trio.testing import MockClock
 
 from subord.core.address.network import Network
 from subord.core.carriage.blobs.bodies import Piece, Want
 from subord.core.carriage.engine.causes import OLDER, REFUSED, SILENT
-from subord.core.carriage.engine.frames import Check, End, Told, encode, order_of
+from subord.core.carriage.engine.frames import Check, End, Order, Told, encode, order_of
 from subord.core.carriage.engine.interface import (
     Act,
     Acted,
@@ -32,6 +32,7 @@ from subord.core.carriage.engine.interface import (
     HangUp,
     Lane,
     Opened,
+    Outcome,
     Role,
     Transmit,
     Wakeup,
@@ -188,7 +189,7 @@ async def test_a_peer_that_takes_no_frame_for_some_seconds_loses_its_link_alone(
         ours, theirs = slow_pair()
         stuck = one.driver.begin(Sender(ours, PEER), Role.SUBORDINATE, one.nursery)
         assert all(stuck.offer(Lane.BLOB, each) for each in blobs(2))
-        autojump_clock.autojump_threshold = 0.05
+        autojump_clock.autojump_threshold = IO_S
         await trio.sleep(2 * SEND_S_MAX)
         assert ours.socket.fileno() == -1
         assert one.link.offer(Lane.BLOB, b"x")
@@ -255,6 +256,43 @@ async def test_orders_of_this_node_are_counted_with_their_coverage() -> None:
         counters = one.counters
         assert (counters.orders_given, counters.orders_told) == ({"ping": 1}, 1)
         assert counters.orders_missing == {"silent": 2, "other": 1}
+
+
+async def test_of_a_service_that_reads_and_acts_the_agent_gets_the_orders_with_an_authority() -> None:
+    """The others are answered here, also while there is no agent."""
+
+    class FakeAgent:
+        def __init__(self) -> None:
+            self.acted: list[Order] = []
+            self.expected: list[bytes] = []
+
+        def expect(self, tag: bytes, _: float) -> None:
+            self.expected.append(tag)
+
+        async def act(self, order: Order, left_s: float, source: str = "") -> Acted:  # noqa: ARG002
+            await trio.lowlevel.checkpoint()
+            self.acted.append(order)
+            return Acted(order.tag, Outcome(b"done"))
+
+    async def read(payload: bytes) -> bytes:
+        return payload
+
+    node = Node(Settings(network=Network.parse("10.0.0.0/24")), 1, OURS, Random(1), trio.current_time())
+    agent: Any = FakeAgent()
+    driver = OrderDriver(node, Counters(), {"both": read, "plain": read}, agent=agent, effects=("both",))
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(driver.run)
+        await trio.testing.wait_all_tasks_blocked()
+        for service, authority, result in (
+            ("both", b"", b"asked"),
+            ("both", b"signed", b"done"),
+            ("plain", b"signed", b"asked"),
+        ):
+            answer = await driver.order(service, b"asked", Ranges.of((1,)), 5.0, authority=authority)
+            assert answer.groups == ((result, Ranges.of((1,))),)
+        nursery.cancel_scope.cancel()
+    assert [each.authority for each in agent.acted] == [b"signed"]
+    assert agent.expected == [agent.acted[0].tag]
 
 
 async def test_a_service_that_fails_is_an_outcome() -> None:

@@ -19,7 +19,7 @@ from subord.sealing.keys import keyring_of, new_key
 from subord.sealing.sealer import Broken, Sealer
 from subord.wire.codec import DATAGRAM_BYTES_MAX, Fault, decode
 
-WAIT_S_MAX = 10.0
+WAIT_S_MAX = 60.0
 
 
 def free_port(address: str) -> int:

@@ -21,7 +21,7 @@ from subord.core.carriage.engine.ranges import Ranges
 from subord.core.carriage.reports.bounds import INTERVAL_S_MAX, INTERVAL_S_MIN
 from subord.core.carriage.reports.records import fitted, read
 from subord.services import NAMES, WORDS
-from subord.services.acting import has_effects
+from subord.services.acting import carries_out_orders
 from subord.services.contract import Service
 from subord.services.exec.outcome import Ended, encode
 from subord.services.files.outcome import Pushed
@@ -31,7 +31,15 @@ from tests.api.fake_node_api import World
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 
-ACTIONS = {"key": "list", "files": "push", "account": "status"}
+ACTIONS = {
+    "key": "list",
+    "files": "push",
+    "account": "status",
+    "shares": "status",
+    "hosts": "status",
+    "elastic": "status",
+    "machines": "status",
+}
 """The action that asks, of commands with several."""
 
 RESULTS = {"exec": encode(Ended("exited", 3)), "files": encode_pushed(Pushed("changed", 1))}
@@ -42,7 +50,7 @@ each_service = pytest.mark.parametrize("name", NAMES)
 
 async def result_of(name: str, position: int) -> bytes:
     one, node = service(name), World().node(position)
-    if has_effects(name):
+    if name not in readings(node):
         return RESULTS[name]
     return await readings(node)[name](one.payload("") if isinstance(one, Service) else b"")
 
@@ -56,7 +64,7 @@ def test_the_names_are_words() -> None:
 async def test_an_answer_is_bounded_and_equal_on_equal_nodes(name: str) -> None:
     """Four and five have the same level, leader and subordinates, so what they say travels as one."""
     one = service(name)
-    assert has_effects(name) is (isinstance(one, Service) and one.answer is None)
+    assert (name in effects()) is (isinstance(one, Service) and one.has_effects)
     results = [await result_of(name, position) for position in (4, 5)]
     assert results[0] == results[1]
     assert len(results[0]) <= RESULT_BYTES_MAX
@@ -97,7 +105,8 @@ async def test_a_record_is_bounded_and_of_the_algebra() -> None:
 async def test_it_is_served_and_answered(name: str) -> None:
     node = World().node(1)
     assert f"/v1/{name}" in service_app(node)
-    assert (name in readings(node)) is not (name in effects())
+    assert name in (*readings(node), *effects())
+    assert carries_out_orders(name) is (name in effects())
     assert (f"/v1/{name}" in signed_handlers(node)) is (name in effects())
 
 

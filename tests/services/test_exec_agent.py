@@ -352,9 +352,9 @@ while :; do sleep 60; done
 
 async def test_a_timeout_ends_every_process(tmp_path: Path) -> None:
     began = trio.current_time()
-    ended = await sh(tmp_path, TREE.format(file=tmp_path / "ready"), time_ms=300)
+    ended = await sh(tmp_path, TREE.format(file=tmp_path / "ready"), time_ms=2000)
     assert (ended.how, ended.code) == ("timed out", 124)
-    assert trio.current_time() - began < 3
+    assert trio.current_time() - began < 30
     leader = int(ended.output.head)
     assert session.members(leader) == []
 

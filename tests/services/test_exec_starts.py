@@ -11,7 +11,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -27,7 +27,8 @@ from subord.services.exec.outcome import Ended
 from subord.services.exec.task import Run, encode
 from tests.services.test_look_ups import DETAIL, HUNG_S_MAX, context
 
-HOLD_S = 4.0
+HOLD_S = 60.0
+TRIES_S = 2.0
 HOLDER = f"""
 import fcntl, os, select, signal, sys
 signal.signal(signal.SIGIO, signal.SIG_IGN)
@@ -38,13 +39,14 @@ select.select([0], [], [], {HOLD_S})
 
 
 @contextmanager
-def hung(path: Path) -> Iterator[None]:
-    """Nothing can open the file."""
+def hung(path: Path) -> Iterator[Callable[[], None]]:
+    """Nothing can open the file, until the end or a call."""
     holder = subprocess.Popen([sys.executable, "-c", HOLDER, path], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     with holder:
         assert holder.stdout is not None
+        assert holder.stdin is not None
         assert holder.stdout.readline() == b"\n"
-        yield
+        yield holder.stdin.close
 
 
 def program(path: Path) -> Path:
@@ -93,17 +95,18 @@ async def test_a_start_that_hangs_holds_no_other_work(tmp_path: Path) -> None:
     script.write_text(f"#!{interpreter}\n")
     script.chmod(0o755)
     longest, at = 0.0, time.monotonic()
-    with hung(interpreter):
+    with hung(interpreter) as release:
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(ran, tmp_path, 60.0, str(script))
-            with trio.move_on_after(HOLD_S / 2):
+            nursery.start_soon(ran, tmp_path, HOLD_S, str(script))
+            with trio.move_on_after(TRIES_S):
                 while True:
                     await trio.sleep(0.05)
                     longest, at = max(longest, time.monotonic() - at), time.monotonic()
             assert len(nursery.child_tasks) == 1
             assert (await ran(tmp_path, 60.0, "true")).how == outcome.EXITED
             assert len(nursery.child_tasks) == 1
-    assert longest < HOLD_S / 2
+            release()
+    assert longest < TRIES_S
 
 
 async def test_starts_that_hang_leave_others_their_threads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

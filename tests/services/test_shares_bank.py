@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from random import Random
 
 import pytest
@@ -36,6 +37,7 @@ def step(decision: Decision, word: str) -> tuple[list[list[float]], list[float]]
         ((60, 60), (40, 40), (True, False), (1, 1), [0, 20]),  # A2: the shortfall of a needy class is chance
         ((60, 60), (70, 50), (False, False), (1, 1), [0, 10]),  # one node's surplus is no debt of the other
         ((60, 60), (40, 50), (False, False), (1.5, 0.5), [30, 5]),
+        ((60, 60), (40, 40), (0.1, 0), (1, 1), [0, 20]),  # A10: the leader of the first branch gives it to its needy
     ],
 )
 def test_step_1_deposits(allocation: object, usage: object, needy: object, weights: object, deposits: object) -> None:
@@ -46,6 +48,11 @@ def test_step_2_a_little_more_or_less_than_was_used() -> None:
     assert initial((40, 40, 2.5, 0, 0), (True, False, False, False, True), 2, 1) == [42, 38, 1, 1, 2]
 
 
+def test_step_2_gives_a_branch_the_needy_part_of_it() -> None:
+    """A10: 2 tickets for its needy node, not for each of its four."""
+    assert initial((40, 40, 40), (1, 0.25, 0), 2, 1) == [42, 40.5, 38]
+
+
 @over(
     ("want", "needy", "weights", "total", "found"),
     [
@@ -54,6 +61,7 @@ def test_step_2_a_little_more_or_less_than_was_used() -> None:
         ([41, 21], (True, False), (1.5, 0.5), 37, [21, 11]),  # half of 1.5 * 40 + 0.5 * 20
         ([41, 1], (True, False), (1, 1), 1, [1, 1]),  # never below the floor
         ([40, 20, 1], (True, True, False), (1, 1, 1), 81, [50, 30, 1]),
+        ([40, 20], (1, 0.25), (1, 1), 85, [52.5, 32.5]),  # A10: whole branches
         ([40, 20], (True, True), (1.5, 0.5), 90, [50, 30]),
         ([90, 20], (True, True), (1, 1), 180, [100, 55]),  # A4: the cap is 100
         ([40, 20], (False, False), (1, 1), 80, [40, 20]),  # no needy branch
@@ -70,6 +78,7 @@ def test_step_3_brings_the_total_to_the_wanted_one(
     ("account", "needy", "weights", "reward"),
     [
         (30, (True, True, False), (1, 1, 1), 15),
+        (30, (1, 0.25, 0), (1, 1, 1), 15),  # A10: a reward counts whole branches
         (30, (True, False), (1.5, 0.5), 20),  # A6: 20 on each node of the larger branch are 30
         (30, (False, False), (1, 1), 0),
         (-30, (True, True), (1, 1), 0),
@@ -139,6 +148,25 @@ def test_a_class_that_returns_is_back_after_one_round() -> None:
     assert Bank().decide(nodes, WANTED, ACCOUNTS).rows == [pytest.approx(WANTED)] * 4
 
 
+@pytest.mark.parametrize("classes", [3, 10, 20, 126])
+def test_a_class_on_few_nodes_keeps_its_share_among_many_classes(classes: int) -> None:
+    """A9: the last class has work on 3 of 10 nodes, all others everywhere; nodes serve exactly."""
+    wanted = [90 / (classes - 1)] * (classes - 1) + [10.0]
+    needy = [(True,) * (classes - 1) + (place < 3,) for place in range(10)]
+    rows: Sequence[Sequence[float]] = [wanted] * 10
+    for _ in range(30):
+        found = [
+            [
+                share / (1 if of[-1] else 1 - row[-1] / 100) if each else 0.0
+                for share, each in zip(row, of, strict=True)
+            ]
+            for row, of in zip(rows, needy, strict=True)
+        ]
+        branches = [Branch(*each, 1) for each in zip(rows, found, needy, strict=True)]
+        rows = Bank().decide(branches, wanted, [0.0] * classes).rows
+    assert sum(row[-1] for row in rows[:3]) / 10 == pytest.approx(10, abs=1)
+
+
 # -- what holds for all reports -------------------------------------------------------------------------------------
 
 
@@ -156,7 +184,8 @@ def drawn(seed: int) -> Case:
 
     def branch() -> Branch:
         used = [each * rng.choice([0, 0.5, 1]) for each in row()]
-        return Branch(row(), used, [rng.random() < 0.5 for _ in used], rng.randint(1, 40))
+        nodes = rng.randint(1, 40)
+        return Branch(row(), used, [rng.choice([0, rng.randint(0, nodes) / nodes, 1]) for _ in used], nodes)
 
     floor = floor_of(classes)
     wanted = [floor + each * (100 - classes * floor) / 100 for each in row()]
@@ -222,6 +251,9 @@ NAN = float("nan")
         ([GOOD._replace(usage=(NAN, 10.0, 0.0))], WANTED, ACCOUNTS, "reports a usage below 0, or above 100"),
         ([GOOD._replace(usage=(60.0, 30.0, 11.0))], WANTED, ACCOUNTS, "reports a usage below 0, or above 100"),
         ([GOOD._replace(allocation=(-1.0, 91.0, 10.0))], WANTED, ACCOUNTS, "reports an allocation below 0"),
+        ([GOOD._replace(needy=(1.1, 0, 0))], WANTED, ACCOUNTS, "reports work left over on fewer than none or more"),
+        ([GOOD._replace(needy=(0, -0.1, 0))], WANTED, ACCOUNTS, "reports work left over on fewer than none or more"),
+        ([GOOD._replace(needy=(0, 0, NAN))], WANTED, ACCOUNTS, "reports work left over on fewer than none or more"),
     ],
 )
 def test_nonsense_is_refused(

@@ -70,6 +70,15 @@ def test_the_cluster_uses_the_wanted_shares_after_some_rounds() -> None:
     assert len(overview.order) == FANOUT + 1
 
 
+@pytest.mark.parametrize("fanout", [2, 10, 32])
+def test_a_class_on_few_nodes_of_large_branches_keeps_its_share(fanout: int) -> None:
+    """With 32, two branches of 33 nodes have one node with class 3 each, and no use for 2 tickets on each node."""
+    cluster = SharingTree(complete(NODES, fanout), work_of, fluid)
+    cluster.publish_plan(PLAN)
+    cluster.run(20 * ROUND_S)
+    assert cluster.usage(20 * ROUND_S)[-1] == pytest.approx(10, abs=0.5)
+
+
 def test_the_shares_hold_with_the_noise_of_a_lottery() -> None:
     cluster = SharingTree(complete(NODES, FANOUT), work_of, lottery(Random(1)))
     cluster.publish_plan(PLAN, spread_s=ROUND_S)

@@ -14,6 +14,8 @@ import trio
 from signers import Signers
 
 from subord.api.http.server import Call
+from subord.api.models.coverage import CoverageDocument
+from subord.api.query.orders import Answered
 from subord.cli import COMMANDS, main
 from subord.client import exit_codes
 from subord.core.carriage.engine.acting import service_orders
@@ -51,6 +53,51 @@ def test_the_folder_says_what_it_is() -> None:
     assert not has_effects("ping")
     assert not has_effects("os")
     assert act_of("touch").__name__ == "act"
+
+
+async def test_a_reading_may_have_an_agent_that_only_follows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its orders are answered in the daemon, without signature; nothing is asked of the agent."""
+
+    async def answer(_: object, payload: bytes) -> bytes:
+        return payload
+
+    one = serving.service("touch")._replace(answer=answer)
+    ping = serving.service("ping")
+    monkeypatch.setattr(serving, "service", {"ping": ping, "touch": one}.get)
+    node = World().node(1)
+    assert has_effects("touch")
+    assert effects() == ()
+    assert "/v1/touch" not in signed_handlers(node)
+    assert await serving.readings(node)["touch"](b"x") == b"x"
+    await service_app(node)["/v1/touch"]({})
+    assert [service for service, _, _ in node.orders.given] == ["touch"]
+
+
+async def test_a_reading_may_act_on_signed_orders_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """GET is the reading, and POST the order; the name of the cluster has a path of its own."""
+
+    async def answer(_: object, payload: bytes) -> bytes:
+        return payload
+
+    class Acted(CoverageDocument, frozen=True, kw_only=True):
+        is_acted: bool = True
+
+    def acted(answered: Answered) -> CoverageDocument:
+        return serving.of_coverage(Acted, answered)
+
+    one = serving.service("touch")._replace(answer=answer, acted=acted)
+    ping = serving.service("ping")
+    monkeypatch.setattr(serving, "service", {"ping": ping, "touch": one}.get)
+    node = World().node(1)
+    assert effects() == ("touch",)
+    assert await serving.readings(node)["touch"](b"x") == b"x"
+    asked = await service_app(node)["/v1/touch"]({})
+    assert "is_acted" not in json.loads(asked.body)
+    told = json.loads((await service_app(node)[serving.signing_path("touch")]({})).body)
+    assert (told["name"], told["network"]) == node.gate.cluster
+    response = await signed_handlers(node)["/v1/touch"](call())
+    assert json.loads(response.body)["is_acted"] is True
+    assert [each["authority"] for each in node.orders.signed] == [b"", b"signed"]
 
 
 async def test_an_order_is_passed_on_as_it_was_signed() -> None:

@@ -15,6 +15,7 @@ from subord.sim.services.play import OrderPlay
 
 SERVICES = Aim(services=True)
 QUICK = 5
+PARTS = [range(max(first, QUICK), first + 25) for first in range(0, 200, 25)]
 
 
 def test_some_seeds_hold() -> None:
@@ -23,8 +24,11 @@ def test_some_seeds_hold() -> None:
 
 
 @pytest.mark.slow
-def test_two_hundred_seeds_hold() -> None:
-    summary = campaign.run(range(QUICK, 200), aim=SERVICES)
+@pytest.mark.apart
+@pytest.mark.parametrize("seeds", PARTS, ids=lambda part: f"{part.start}-{part.stop - 1}")
+def test_two_hundred_seeds_hold(seeds: range) -> None:
+    """With those above."""
+    summary = campaign.run(seeds, aim=SERVICES)
     assert summary.failed == [], "\n".join(campaign.report(summary))
 
 

@@ -93,6 +93,8 @@ FOREIGN = ("another key is pinned",)
 REFUSED = ("refused: altered", "refused: unsigned", "refused: unknown_principal")
 EXECUTED = "executed"
 ORDERS = 3
+ORDER_S_MAX = "20"
+"""An order ends when all nodes have told; a busy machine may need long for that."""
 # In this order: while phantoms fill the room of the liar, its other rows are dropped for that reason.
 LIES = (
     Lie("hidden branch", "alone", named=("more nodes answer for its branch",), places=("interior",)),
@@ -267,7 +269,10 @@ def turn(siege: Siege, lie: Lie, seconds: float) -> Record:
     named: list[str] = []
 
     def is_shown() -> bool:
-        after, told = seen(siege, host)
+        try:
+            after, told = seen(siege, host)
+        except LabError:  # a node that has just been started does not answer yet
+            return False
         refused.clear()
         refused.update(after - before)
         named[:] = [line for line, ago_s in told.items() if line not in told_before or ago_s <= seconds]
@@ -302,7 +307,7 @@ def give_orders(siege: Siege, names: Mapping[str, str], seconds: float) -> None:
     file = Path(names["executed"])
     file.write_text("")
     line = f'echo "{GENUINE} $SUBORD_TAG $SUBORD_NODE" >> {file}'
-    command = ("subord", "exec", "-a", "-n", "-q", "-t", "5", "--shell", line)
+    command = ("subord", "exec", "-a", "-n", "-q", "-t", ORDER_S_MAX, "--shell", line)
     for _ in range(ORDERS):
         siege.lab.run(siege.lab.position(names["later"]), *command)
         time.sleep(seconds / ORDERS)

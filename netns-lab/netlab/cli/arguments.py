@@ -18,6 +18,7 @@ from netlab.mappings.experiment import PARTS, SITES
 from netlab.peers.experiment import SYSTEMS
 from netlab.processes.releases import PRESENT, PREVIOUS
 from netlab.services import exec_experiment, files_experiment, metrics_experiment
+from netlab.shares import experiment as shares
 from netlab.topology.addresses import NETWORK, NODES_MAX
 from netlab.topology.layout import JOBS_PER_HOUR_MAX, NAMES, SPREAD, SPREAD_MAX
 
@@ -68,6 +69,10 @@ def _add_labs(commands: Commands[Parser]) -> None:
     wheel = "a wheel of another release, or a directory with its package"
     found.add_argument("--previous", type=Path, metavar="FILE", help=wheel)
     found.add_argument("--old", type=_ranges, default=(), metavar="1,3,5-9", help="nodes that begin with it")
+    classes = "classes of work: each node has an agent, and a cgroup for each class"
+    found.add_argument("--classes", type=_words, default=(), metavar="NAME,NAME...", help=classes)
+    quota = "processors of each node for all its classes, such as 0.25 (default: no limit)"
+    found.add_argument("--quota", type=_from_zero, default=0.0, metavar="PROCESSORS", help=quota)
     _command(commands, "down", "end a lab", "--name")
     _command(commands, "status", "what the lab knows of its nodes", "--name")
     found = _command(commands, "tree", "`subord tree` on the first live node", "--name")
@@ -84,6 +89,10 @@ def _add_labs(commands: Commands[Parser]) -> None:
     found = _command(commands, "perform", again, "--name", "node")
     jobs = _number(lambda n: 0 < n <= JOBS_PER_HOUR_MAX, f"is not above 0 and at most {JOBS_PER_HOUR_MAX:g}")
     found.add_argument("jobs", type=jobs, help="jobs an hour")
+    busy = "give a class of a node work that never ends, in a lab with --classes"
+    found = _command(commands, "load", busy, "--name", "node")
+    found.add_argument("class_name", metavar="CLASS")
+    found.add_argument("--stop", action="store_true", help="no work from now on")
     _command(commands, "cut-site", "cut a site off from all others", "--name", "site")
     _command(commands, "mend-site", "put it back", "--name", "site")
     found = _command(commands, "traffic", "what has crossed from site to site", "--name")
@@ -132,6 +141,17 @@ def _add_measurements(commands: Commands[Parser]) -> None:
     found.add_argument("--layout", default="dense", help="as for `up`")
     found.add_argument("--seed", type=int, default=1, help="of the layout and the victims")
     _command(commands, "demo", "a cluster forms, loses a node and heals, in a minute", "--rootless")
+    about = "a cluster with a real Grid Engine grows with its queue and shrinks again, in some minutes"
+    found = _command(commands, "elastic", about)
+    found.add_argument("--nodes", type=_positive, default=5, metavar="N", help="most of them, with the queue's node")
+    found.add_argument("--at-once", type=_positive, default=2, metavar="N", help="nodes that are added at once")
+    found.add_argument("--jobs", type=_positive, default=12, metavar="N", help="how many are submitted")
+    _add_seconds(found, "--seconds", 20.0, "how long each job takes")
+    about = "servers turn virtual machines on for a real Grid Engine, in some minutes"
+    found = _command(commands, "machines", about)
+    found.add_argument("--servers", type=_positive, default=3, metavar="N")
+    found.add_argument("--jobs", type=_positive, default=10, metavar="N", help="how many are submitted")
+    _add_seconds(found, "--seconds", 15.0, "how long each job takes")
 
 
 def _add_evaluations(tests: Commands[Parser]) -> None:
@@ -199,6 +219,25 @@ def _add_services(tests: Commands[Parser]) -> None:
     roots = "deaths of the root"
     test.add_argument("--root-kills", type=_positive, default=accounting.ROOT_KILLS, metavar="N", help=roots)
     test.add_argument("--seed", type=int, default=1, help="draws which nodes die, and when")
+    divided = "shares of classes: with real cgroups and loads, their cost on many nodes, and faults"
+    test = _test(tests, "shares", divided, "100", "--events", fanout=10, repeat=1)
+    _add_several(test, "--only", shares.PARTS, "PART,...")
+    rounds = "lengths of rounds (default: 0.3,1)"
+    test.add_argument(
+        "--round", dest="round_s", type=_lengths, default=shares.ROUNDS_S, metavar="S,S...", help=rounds
+    )
+    _add_seconds(test, "--seconds", 60.0, "of each measurement")
+    test.add_argument("--times", type=_positive, default=2, help="pauses of a class; leaders killed, and cut off")
+    grows = "a real Grid Engine with an execd on each node grows from its master to so many nodes, and shrinks"
+    test = _test(tests, "elastic", grows, "100", fanout=8, repeat=1)
+    test.add_argument("--at-once", type=_positive, default=10, metavar="N", help="nodes that a poll adds at most")
+    queue = "virtual machines for a batch queue, on libvirt's test driver, with a real Grid Engine and without"
+    test = _test(tests, "machines", queue, "25,50,100", fanout=8, repeat=3)
+    test.add_argument(
+        "--times", type=_positive, default=10, help="jobs of each row of the table of waits, in each run"
+    )
+    parts = "waits, order, window, sizes, deaths, head"
+    test.add_argument("--only", type=_words, default=argparse.SUPPRESS, metavar="PART,...", help=parts)
     beside = "metrics of the cluster: cost, age, values and deaths, with and without them, and beside Ganglia"
     test = _test(tests, "metrics", beside, "100,200,300,500", "--events", fanout=8, repeat=3)
     test.add_argument("--times", type=_positive, default=3, help="changes of all values, and deaths, in each run")
@@ -278,12 +317,23 @@ _above_zero = _number(lambda n: n > 0, "is not above 0")
 _from_zero = _number(lambda n: n >= 0, "is not 0 or more")
 
 
+_round = _number(lambda n: 0.3 <= n <= 600, "is not from 0.3 to 600 s")
+
+
 def _positive(text: str) -> int:
     digits = text.strip()
     number = int(digits) if digits.isascii() and digits.isdigit() and len(digits) <= 9 else 0
     if number < 1:
         raise argparse.ArgumentTypeError(f"{text} is not 1 or more")
     return number
+
+
+def _lengths(text: str) -> tuple[float, ...]:
+    return tuple(_round(part) for part in text.split(","))
+
+
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(text.split(","))
 
 
 def _numbers(text: str) -> tuple[int, ...]:

@@ -55,6 +55,9 @@ EXPERIMENTS = {
     "files": "services.files_experiment",
     "accounting": "accounting.experiment",
     "metrics": "services.metrics_experiment",
+    "shares": "shares.experiment",
+    "elastic": "elastic.experiment",
+    "machines": "machines.experiment",
 }
 """Module of `stabilise` and of each word of `evaluate`, with `Plan`, `table` and `is_whole`."""
 
@@ -72,6 +75,9 @@ def main(arguments: Sequence[str]) -> int:
     """The exit code."""
     if arguments[:1] == ["keep"]:  # the lab calls itself: see launch.py
         return keeper.keep(Options.from_json(arguments[1]))
+    if arguments[:1] == ["supply"]:  # see elastic/cluster.py
+        supply: Callable[[str], int] = import_module("netlab.elastic.supplier").supply
+        return supply(arguments[1])
     if arguments and arguments[0] in INSIDE:
         module, _, function = INSIDE[arguments[0]].partition(":")
         return carry_out(getattr(import_module(f"netlab.{module}"), function), arguments[1])
@@ -120,10 +126,23 @@ def _terminated(number: int, _frame: object) -> NoReturn:
     raise KeyboardInterrupt
 
 
+def elastic(given: argparse.Namespace) -> int:
+    """Only this command needs the adapters of batch systems."""
+    show: Callable[[int, int, int, float], int] = import_module("netlab.elastic.demo").run
+    return show(given.nodes, given.at_once, given.jobs, given.seconds)
+
+
+def machines(given: argparse.Namespace) -> int:
+    """As `elastic`."""
+    show: Callable[[int, int, float], int] = import_module("netlab.machines.demo").run
+    return show(given.servers, given.jobs, given.seconds)
+
+
 def up(given: argparse.Namespace) -> int:
     """Raise a lab, start all nodes; stay in the background, or in the foreground until Ctrl-C."""
     terminal = Terminal()
-    about = {name: getattr(given, name) for name in ("name", "previous", "old")}
+    about = {name: getattr(given, name) for name in ("name", "previous", "old", "classes", "quota")}
+    about["agents"] = bool(given.classes)
     lab = Lab(given.nodes, given.fanout, **of_lab(given), **about)
     handle = LabHandle(lab.options, terminal.progress)
     try:
@@ -331,6 +350,9 @@ ON_LAB: dict[str, Callable[[Client, argparse.Namespace], int]] = {
     "kill": lambda lab, given: _on_node(lab, given, "signal", number=given.signal),
     "start": lambda lab, given: _on_node(lab, given, "start", release=given.release),
     "perform": lambda lab, given: _on_node(lab, given, "perform", jobs_per_hour=given.jobs),
+    "load": lambda lab, given: _on_node(
+        lab, given, "groups", what="load", name=given.class_name, busy=not given.stop
+    ),
     "cut-site": lambda lab, given: _request(lab, "cut_site", site=given.site, connected=False),
     "mend-site": lambda lab, given: _request(lab, "cut_site", site=given.site, connected=True),
     "tremble": lambda lab, given: _request(lab, "relay", request={"do": "jitter", "share": given.share}),
@@ -348,4 +370,6 @@ CALLS: dict[str, Callable[[argparse.Namespace], int]] = {
     "run": run,
     "soak": soaked,
     "demo": lambda given: demo.run(rootless=given.rootless),
+    "elastic": elastic,
+    "machines": machines,
 }

@@ -16,6 +16,7 @@ from pathlib import Path
 CLONE_NEWNS = 0x00020000
 CLONE_NEWUTS = 0x04000000
 CLONE_NEWUSER = 0x10000000
+CLONE_NEWPID = 0x20000000
 CLONE_NEWNET = 0x40000000
 NAME_OF_NO_NODE = "localhost"
 ENDING_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
@@ -23,6 +24,8 @@ ENDING_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 _PR_SET_PDEATHSIG = 1
 _PR_SET_NAME = 15
 _PR_SET_CHILD_SUBREAPER = 36
+_MS_RDONLY = 1
+_MS_REMOUNT = 1 << 5
 _MS_REC = 0x4000
 _MS_BIND = 1 << 12
 _MS_PRIVATE = 1 << 18
@@ -57,15 +60,38 @@ def enter_private(*, rootless: bool) -> None:
         Path("/proc/self/setgroups").write_text("deny")  # or the kernel refuses a gid_map from a plain user
         Path("/proc/self/uid_map").write_text(f"0 {uid} 1")
         Path("/proc/self/gid_map").write_text(f"0 {gid} 1")
-    # Mounts of the lab stay in the lab.
+    keep_mounts()
+
+
+def keep_mounts() -> None:
+    """What is mounted in this mount namespace from now on is not seen in others."""
     _check(_libc.mount(b"none", b"/", None, ctypes.c_ulong(_MS_REC | _MS_PRIVATE), None), "mount")
+
+
+def mount(source: str, place: str, kind: str, options: str = "") -> None:
+    """A file system of this kind, in this mount namespace."""
+    given = (source.encode(), place.encode(), kind.encode(), ctypes.c_ulong(0), options.encode())
+    _check(_libc.mount(*given), f"mount {place}")
+
+
+def show_at(path: Path, place: str) -> None:
+    """Show the directory at `path` at `place`, in this mount namespace."""
+    _check(_libc.mount(os.fsencode(path), place.encode(), None, ctypes.c_ulong(_MS_BIND), None), "mount")
 
 
 def own_folder(path: Path, place: str) -> None:
     """Show the directory at `path` at `place`, to this process and those that it starts."""
     path.mkdir(exist_ok=True)
     unshare(CLONE_NEWNS)
-    _check(_libc.mount(os.fsencode(path), place.encode(), None, ctypes.c_ulong(_MS_BIND), None), "mount")
+    show_at(path, place)
+
+
+def forbid_writing(*places: str) -> None:
+    """Show what is mounted at these places read-only, to this process and those that it starts."""
+    unshare(CLONE_NEWNS)
+    flags = ctypes.c_ulong(_MS_REMOUNT | _MS_BIND | _MS_RDONLY)
+    for place in places:
+        _check(_libc.mount(b"none", place.encode(), None, flags, None), "mount")
 
 
 def die_with(starter: int, number: signal.Signals) -> None:

@@ -29,7 +29,8 @@ from netlab.common.waiting import wait_until
 from netlab.errors import LabError
 from netlab.experiments.evaluate import Evaluation, Run, is_measured
 from netlab.experiments.verdicts import of_measured, verdict
-from netlab.lab import Lab, command_in
+from netlab.lab import Lab
+from netlab.processes.enter import command_in
 
 SUBORD = str(Path(sys.executable).with_name("subord"))
 NODES_MIN = 7

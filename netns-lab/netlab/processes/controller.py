@@ -25,6 +25,7 @@ from netlab.common.results import replace_file
 from netlab.common.waiting import wait_until
 from netlab.errors import LabError
 from netlab.processes import zygotes
+from netlab.processes.groups import Groups
 from netlab.processes.options import Options, config_text
 from netlab.processes.releases import PREVIOUS, Release
 from netlab.processes.rundir import RunDirectory
@@ -64,6 +65,7 @@ class Controller:
         self._arp_proxy = _arp_proxy(options) if ask_by_arp and options.arp_proxy else None
         self._arp_counter: Lines | None = None
         self._relay: Lines | None = None  # between sites, where there are some
+        self._groups: Groups | None = None  # of classes of work, where there are some
 
     def run(self) -> None:
         """Raise the lab, serve until a signal, take everything down. Raises LabError, OSError."""
@@ -94,6 +96,8 @@ class Controller:
             for client in self._clients:
                 client.close()  # which ends commands in namespaces (enter.py) that would keep them alive
             linux.end_all_below()
+            if self._groups is not None:
+                self._groups.remove()
             if bridges is not None:
                 bridges.close()
                 # The kernel takes the links down by itself; its work must not fall into the next measurement.
@@ -101,9 +105,13 @@ class Controller:
                 wait_until(lambda: set(measure.interface_counters()) <= left, UNWIND_S_MAX, 0.02)
 
     def _raise(self) -> None:
-        addresses = self._options.addresses
+        addresses, options = self._options.addresses, self._options
+        if any(map(options.has_groups, addresses)):
+            self._groups = Groups(options.name, options.classes, options.quota)
         for number, address in enumerate(addresses, 1):
             self._bridges.add(address)
+            if self._groups is not None and options.has_groups(address):
+                self._groups.make(self._position(address))
             files = self._directory.node(self._position(address))
             files.mkdir(mode=0o700)
             (files / "state").mkdir()
@@ -253,7 +261,8 @@ class Controller:
         """Replace the file as a whole: the daemon may be reading it."""
         files = self._directory.node(self._position(address))
         is_old = self._zygotes.release_of(address) == PREVIOUS
-        text = config_text(self._options, address, files, self._directory, is_old=is_old)
+        group = "" if self._groups is None else f"/{self._groups.path}/{self._position(address)}"
+        text = config_text(self._options, address, files, self._directory, is_old=is_old, group=group)
         replace_file(files / "config.toml", text)
 
     def _do_replace(self, address: str) -> None:
@@ -265,6 +274,14 @@ class Controller:
         shutil.rmtree(state)
         state.mkdir()
         self._bridges.replace(address)
+
+    def _do_groups(self, what: str, **about: Any) -> Any:
+        """What groups.py does to the classes of nodes."""
+        if self._groups is None:
+            raise LabError("This lab has no classes of work: raise it with `--classes`. Nothing was changed.")
+        if "address" in about:
+            about["node"] = self._position(about.pop("address"))
+        return getattr(self._groups, what)(**about)
 
     def _do_filter(self, rules: str) -> None:
         filters.load(rules)

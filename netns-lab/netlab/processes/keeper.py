@@ -21,7 +21,7 @@ from netlab.common import linux
 from netlab.common.json_lines import Message, encode
 from netlab.common.linux import ENDING_SIGNALS
 from netlab.errors import LabError
-from netlab.processes import rundir
+from netlab.processes import groups, rundir
 from netlab.processes.controller import Controller
 from netlab.processes.options import Options
 from netlab.topology import neighbours
@@ -52,6 +52,8 @@ def keep(options: Options) -> int:
             os._exit(_control(options, directory, table, rootless=rootless, ask_by_arp=ask_by_arp))
         code = _await_end(pid)
         linux.end_all_below()
+        if options.classes:
+            groups.remove_left()
         if code != 0 and (complaints := directory.log.read_text(errors="replace")[-LOG_TAIL_CHARS:].strip()):
             report({"log": complaints})
         if code < 0:

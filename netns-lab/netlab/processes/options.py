@@ -19,6 +19,10 @@ SINK_FILE = "records.sqlite"
 """Of a sink, in the directory of its node."""
 
 
+NO_GROUPS = "/subord-lab"
+"""Where no node has groups."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Options:
     """One lab. `addresses` ascending; `daemon` None is subord itself, else a Python file with `main(argv)`."""
@@ -51,6 +55,9 @@ class Options:
     sinks: tuple[str, ...] = ()  # addresses that store the records of the ledger
     sink_urls: Mapping[str, str] = field(default_factory=dict)  # address -> database; other sinks: a file of SQLite
     publish: bool = True  # daemons publish metrics
+    classes: tuple[str, ...] = ()  # of work; nodes with an agent have a cgroup for each (groups.py)
+    quota: float = 0.0  # processors of each node for all its classes; 0: no limit
+    stand_ins: tuple[str, ...] = ()  # addresses whose agent the caller plays; the lab makes no groups there
     texts: bool = False  # and read text files in `metrics/` of the node's directory, which the caller makes
 
     def __post_init__(self) -> None:
@@ -58,6 +65,8 @@ class Options:
             raise LabError("Old nodes need a release to be of: give --previous FILE, too.")
         if self.agents and self.execute:
             raise LabError("Agents are forked as daemons are: leave out --exec.")
+        if strangers := set(self.stand_ins) - set(self.addresses):
+            raise LabError(f"{min(strangers)} is no node of this lab, so its agent cannot be played.")
         if self.previous is not None and (self.execute or self.daemon):
             raise LabError("--previous is for daemons that are forked: leave out --exec and --daemon.")
         if strangers := set(self.old) - set(self.addresses):
@@ -68,14 +77,20 @@ class Options:
     def to_json(self) -> str:
         return msgspec.json.encode(self).decode()
 
+    def has_groups(self, address: str) -> bool:
+        """Whether the lab makes cgroups for the classes of this node."""
+        return bool(self.classes) and self.agents and address not in self.stand_ins
+
     @staticmethod
     def from_json(text: str) -> Options:
         return msgspec.json.decode(text, type=Options)
 
 
-def config_text(options: Options, address: str, files: Path, directory: RunDirectory, *, is_old: bool = False) -> str:
+def config_text(
+    options: Options, address: str, files: Path, directory: RunDirectory, *, is_old: bool = False, group: str = ""
+) -> str:
     """The daemon's configuration file for one node; `files` is the node's own directory. `is_old`: for a daemon of
-    the previous release."""
+    the previous release. `group`: the cgroup that has those of the classes."""
     cluster = {
         **{name: getattr(options, name) for name in ("network", "fanout", "guest_slots", "mapping", "numbering")},
         "timing": options.timing,
@@ -106,6 +121,10 @@ def config_text(options: Options, address: str, files: Path, directory: RunDirec
         if address in options.sinks:
             tables["ledger"] = {"sink": options.sink_urls.get(address, str(files / SINK_FILE))}
         tables |= _metrics(options, files)
+        if options.agents:
+            tables["elastic"] = {"hosts_file": str(files / "hosts")}  # never that of this machine
+        if options.classes:
+            tables["shares"] = {"classes": [f"{name}={group or NO_GROUPS}/{name}" for name in options.classes]}
     return "\n".join(f"[{name}]\n{_lines(table)}" for name, table in tables.items())
 
 

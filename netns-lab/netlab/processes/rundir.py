@@ -12,7 +12,8 @@ killed; the next lab removes it.
     BASE/NAME/lab.log         complaints of keeper, controller and zygote
     BASE/NAME/policy.toml     what the operator may do, for agents
     BASE/NAME/nodes/POSITION/ config.toml, control.sock, log, state/; of agents agent.sock, agent.log, agent/,
-                              and srv/, which they have as /srv; metrics/ of the option `texts`
+                              and srv/, which they have as /srv; hosts, if the caller makes it;
+                              metrics/ of the option `texts`
 """
 
 from __future__ import annotations

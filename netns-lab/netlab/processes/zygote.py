@@ -21,7 +21,6 @@ import socket
 import ssl
 import sys
 import time
-import traceback
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
@@ -34,6 +33,8 @@ from netlab.eventlog.events import append_event
 from netlab.processes import releases
 from netlab.processes.agents import LISTEN_FD, Agent, Agents, pass_socket
 from netlab.processes.clocks import WallClock
+from netlab.processes.copies import leave_with
+from netlab.processes.groups import GROUPS_READ_ONLY, cgroup_mounts
 from netlab.processes.options import Options, config_text
 from netlab.processes.rundir import RunDirectory
 from subord.services import NAMES
@@ -190,7 +191,7 @@ class Zygote:
 
     def _fork(self, address: str, namespace: str, position: int) -> None:
         zygote = os.getpid()
-        if self._options.agents and self._tree is None:
+        if self._options.agents and self._tree is None and address not in self._options.stand_ins:
             self._agents.listen(address, namespace, position)
         self._memory.free_portion()
         mono = time.monotonic()
@@ -204,7 +205,7 @@ class Zygote:
 
     def _become(self, zygote: int, namespace: str, position: int) -> NoReturn:
         """In the copy: enter the namespace, drop what is the zygote's, run the daemon."""
-        _leave_with(lambda: self._run_daemon(zygote, namespace, position))
+        leave_with(lambda: self._run_daemon(zygote, namespace, position))
 
     def _run_daemon(self, zygote: int, namespace: str, position: int) -> int | None:
         files = self._enter(zygote, namespace, position, "log")
@@ -236,7 +237,7 @@ class Zygote:
 
     def _become_agent(self, agent: Agent) -> NoReturn:
         """In the copy: run `subord-agent`, as systemd does for a connection."""
-        _leave_with(lambda: self._run_agent(agent))
+        leave_with(lambda: self._run_agent(agent))
 
     def _run_agent(self, agent: Agent) -> int | None:
         files = self._enter(os.getppid(), agent.namespace, agent.position, "agent.log")
@@ -244,6 +245,8 @@ class Zygote:
         linux.close_all_but(keep=(0, 1, 2, LISTEN_FD))
         if os.path.isdir(OWN_FOLDER):
             linux.own_folder(files / "srv", OWN_FOLDER)
+        if (files / GROUPS_READ_ONLY).exists():
+            linux.forbid_writing(*cgroup_mounts())
         linux.set_name(f"agent-{agent.position}")
         gc.enable()
         main: Main = importlib.import_module("subord.agent.main").main
@@ -321,10 +324,10 @@ def _load_agent() -> None:
     """The agent, and what it imports with the first order of each service: 20 ms for `files`."""
     importlib.import_module("subord.agent.main")
     from subord import services
-    from subord.services.acting import act_of, has_effects
+    from subord.services.acting import has_effects
 
     for name in filter(has_effects, services.NAMES):  # with those of `_register`
-        act_of(name)
+        importlib.import_module(f"subord.services.{name}.agent")
 
 
 def _register(folder: Path) -> None:
@@ -384,20 +387,3 @@ def _reset_signals() -> None:
     for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD):
         signal.signal(number, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.default_int_handler)
-
-
-def _leave_with(run: Callable[[], int | None]) -> NoReturn:
-    """In a copy: end with the exit code of `run`. Nothing of the zygote's stack may run in it."""
-    code: int | None = 1
-    try:
-        code = run()
-    except SystemExit as leaving:
-        code = leaving.code if isinstance(leaving.code, int) else int(leaving.code is not None)
-    except BaseException:
-        traceback.print_exc()
-    finally:
-        try:
-            sys.stdout.flush()
-            sys.stderr.flush()
-        finally:
-            os._exit(code or 0)

@@ -24,6 +24,7 @@ from prometheus_client.exposition import generate_latest
 from prometheus_client.registry import Collector
 
 from subord import __version__
+from subord.api.handlers.families import elastic, machines, shares
 from subord.api.models.nodes import leader_round_trip_s, measures
 from subord.api.node_api import NodeApi
 from subord.core.members.register import State
@@ -76,6 +77,9 @@ class _Node(Collector):
         yield _count("exchanges", "Proposals that were answered since start", view.exchanges)
         yield from _counted(self._node.counters)
         yield from _reports(self._node)
+        yield from shares.families(self._node.shares)
+        yield from elastic.families(self._node.elastic, self._node.tracker.wall_ms / 1000)
+        yield from machines.families(self._node.machines, self._node.tracker.wall_ms / 1000)
         yield _by("log_lines", "Log lines by fate", "fate", Counter(self._node.log.counts))
         yield from _timed(self._node.counters)
 

@@ -26,12 +26,23 @@ from subord.api.models.orders import (
     OrderDocument,
     PlanRequest,
     PreparedDocument,
+    SharesRequest,
     SignedDocument,
 )
 from subord.api.node_api import NodeApi
 from subord.core.carriage import plan
-from subord.core.carriage.documents import NEVER_MS, PLAN, STRICT, Document
+from subord.core.carriage.documents import (
+    BODY_BYTES_MAX,
+    NEVER_MS,
+    OF_AGENTS,
+    PLAN,
+    SHARES,
+    STRICT,
+    Document,
+    is_within_bounds,
+)
 from subord.core.carriage.orders import TEST, Order, Verdict, namespace_for, signed_content
+from subord.core.carriage.shares import plan as shares_plan
 from subord.core.carriage.verdicts import POWERS, power_of, sentence
 from subord.core.decoding import UNREADABLE
 from subord.core.identity.revocations import WHAT_CHARS_MAX, Entry, Kind
@@ -40,11 +51,15 @@ from subord.sealing.keys import KeyringError
 
 RING_ACTIONS: Final = ("ring-install", "ring-use", "ring-remove")
 PLAN_ACTION: Final = "metrics-plan"
+SHARES_ACTION: Final = "shares-plan"
+PUBLISH_ACTION: Final = "publish"
+"""Of a document that agents alone read."""
 NAMED_MAX: Final = 512
 TEST_MS: Final = 600_000
 TAG_BYTES: Final = 8
 _request = msgspec.json.Decoder(SignedDocument)
 _plan_request = msgspec.json.Decoder(PlanRequest)
+_shares_request = msgspec.json.Decoder(SharesRequest)
 
 
 class Prepared(NamedTuple):
@@ -77,9 +92,13 @@ async def prepare(node: NodeApi, call: Call) -> Response:
             return document(await _ring(node, action, call))
         if action == PLAN_ACTION:
             return document(PreparedDocument(orders=_unsigned(node, [_plan(node, call.body)])))
+        if action == SHARES_ACTION:
+            return document(PreparedDocument(orders=_unsigned(node, [_shares(node, call.body)])))
+        if action == PUBLISH_ACTION:
+            return document(PreparedDocument(orders=_unsigned(node, [_of_agents(node, call)])))
         make = _ACTIONS.get(action)
         if make is None:
-            known = ", ".join((*_ACTIONS, PLAN_ACTION, *RING_ACTIONS))
+            known = ", ".join((*_ACTIONS, PLAN_ACTION, SHARES_ACTION, PUBLISH_ACTION, *RING_ACTIONS))
             raise RefusedError(400, f"the action must be one of {known}: nothing was prepared")
         orders, positions = await make(node, call.query)
     except RefusedError as error:
@@ -189,15 +208,41 @@ def _plan(node: NodeApi, body: bytes) -> Order:
         patterns = _plan_request.decode(body).patterns
     except UNREADABLE:
         raise RefusedError(400, "the body is no list of patterns: nothing was prepared") from None
-    before = node.tracker.membership.documents.by_name.get(PLAN)
-    version, at_ms = 1, node.tracker.wall_ms
-    if before is not None:
-        version, at_ms = before.version + 1, max(at_ms, before.at_ms + 1)
-    order = plan.order_of(version, at_ms, patterns)
+    order = plan.order_of(*_next(node, PLAN), patterns)
     if plan.read(order) is None:
         each = f"each of 1 to {plan.PATTERN_CHARS_MAX} printable characters"
         raise RefusedError(400, f"a plan has 1 to {plan.PATTERNS_MAX} patterns, {each}: nothing was prepared")
     return order
+
+
+def _shares(node: NodeApi, body: bytes) -> Order:
+    """The next version of the shares. Raises RefusedError."""
+    try:
+        wanted = _shares_request.decode(body)
+        order = shares_plan.order_of(*_next(node, SHARES), wanted.round_ms, wanted.shares)
+    except UNREADABLE:
+        raise RefusedError(400, "the body is no list of shares: nothing was prepared") from None
+    if shares_plan.read(order) is None:
+        rule = "2 to 126 classes whose shares sum to 100 percent, in rounds of 0.3 to 600 s"
+        raise RefusedError(400, f"shares are of {rule}, or none at all: nothing was prepared")
+    return order
+
+
+def _of_agents(node: NodeApi, call: Call) -> Order:
+    """`?name=N`: the next version of a document with the given body. Raises RefusedError."""
+    name = call.query.get("name", "")
+    if name not in OF_AGENTS:
+        raise RefusedError(400, f"the name must be one of {', '.join(sorted(OF_AGENTS))}: nothing was prepared")
+    order = Order(name, *_next(node, name), NEVER_MS, call.body)
+    if not is_within_bounds(order):
+        raise RefusedError(400, f"the body has more than {BODY_BYTES_MAX} bytes: nothing was prepared")
+    return order
+
+
+def _next(node: NodeApi, name: str) -> tuple[int, int]:
+    """Version and time of the next document of a name."""
+    before, at_ms = node.tracker.membership.documents.by_name.get(name), node.tracker.wall_ms
+    return (1, at_ms) if before is None else (before.version + 1, max(at_ms, before.at_ms + 1))
 
 
 async def _test(node: NodeApi, query: Query) -> Prepared:

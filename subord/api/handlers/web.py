@@ -30,6 +30,9 @@ PUBLIC = (
     "/metrics/cluster",
     "/v1/metrics/figures",
     "/v1/metrics/classes",
+    "/v1/shares/past",
+    "/v1/elastic/past",
+    "/v1/machines/shown",
 )
 """The paths of the control socket that are served here as they are. Names of keys are not among them."""
 

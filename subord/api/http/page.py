@@ -23,7 +23,8 @@ RUNBOOK = "runbook.html"
 SCRIPTS = (
     *("theme.js", "page.js", "watch.js", "api.js", "poll.js", "dom.js", "forest.js", "fold.js", "header.js"),
     *("overview.js", "orders.js", "tree.js", "node.js", "problems.js", "events.js", "groups.js", "sparkline.js"),
-    *("metrics.js", "spread.js"),
+    *("metrics.js", "spread.js", "coverage.js", "curves.js", "shares.js"),
+    *("panel.js", "elastic.js", "machines.js", "servers.js"),
 )
 FILES = (FRONT, "page.css", *SCRIPTS, "icon.svg")
 """Named one by one, so that other files in the directory are not served."""

@@ -52,6 +52,13 @@ class PlanRequest(msgspec.Struct, frozen=True, kw_only=True):
     patterns: tuple[str, ...]
 
 
+class SharesRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """The body of a request: classes with thousandths of a ticket, which sum to 100,000; none: shares are off."""
+
+    round_ms: int
+    shares: tuple[tuple[str, int], ...]
+
+
 class JudgedOrder(msgspec.Struct, frozen=True, kw_only=True):
     """`word`: why the order does not count, and `sentence`: what that means; both empty: it was accepted.
 

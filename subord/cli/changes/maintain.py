@@ -19,7 +19,6 @@ from subord.client.naming import names_for, renamed
 from subord.client.options import add_asking, add_colour, add_json, add_names, add_nodes
 from subord.client.orders import order, statement
 from subord.client.orders.signing import add_key_option
-from subord.client.orders.statement_lines import maintenance_lines
 from subord.client.text import count
 
 DURATION = re.compile(r"([0-9]{1,6})([smhd])")
@@ -97,6 +96,8 @@ def _check(arguments: argparse.Namespace) -> None:
 
 
 def _list(arguments: argparse.Namespace) -> int:
+    from subord.client.orders.statement_lines import maintenance_lines
+
     found = asked(arguments, "/v1/statements")
     found = renamed(found, names_for(arguments, found))
     if arguments.json:

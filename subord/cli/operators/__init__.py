@@ -20,7 +20,7 @@ ACTIONS = {
     "strict": "subord.cli.operators.strict",
 }
 FILE = "/etc/subord/allowed_signers"  # the same as in the daemon
-POWERS = ("files", "identity", "keys", "members", "metrics")  # the same
+POWERS = ("files", "hosts", "identity", "keys", "members", "metrics", "plans", "shares")  # the same
 
 
 def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

@@ -36,12 +36,14 @@ def signed_order(
     left_s: float,
     *,
     tag: bytes | None = None,
+    signing_path: str | None = None,
 ) -> bytes:
-    """`nodes`: positions such as 1-3,7; None: all members. `tag` None: a new one. Raises CommandError."""
+    """`nodes`: positions such as 1-3,7; None: all members. `tag` None: a new one. `signing_path`: where the daemon
+    says the name of the cluster; None: at the path of the service. Raises CommandError."""
     if len(arguments.user) > service_orders.USER_CHARS_MAX:
         most = service_orders.USER_CHARS_MAX
         raise CommandError(f"-u takes a name of at most {most} characters; nothing was given", exit_codes.USAGE)
-    found = asked(arguments, f"/v1/{service}")
+    found = asked(arguments, signing_path or f"/v1/{service}")
     tag = tag or secrets.token_bytes(TAG_BYTES)
     order = order_of(tag, service, payload, None if nodes is None else _ranges(nodes), ISSUER)
     authority = service_orders.valid_for(arguments.user, int(time.time() * 1000), left_s)

@@ -31,9 +31,15 @@ RING: Final = "ring/current"
 REVOKED: Final = "revoked/list"
 STRICT: Final = "strict/on"
 PLAN: Final = "metrics/plan"
+SHARES: Final = "shares/plan"
 FILES: Final = "files"
 """Kind of the documents that never expire, one for each set of files (published.py)."""
-LASTING: Final = frozenset((RING, REVOKED, STRICT, PLAN))
+ELASTIC: Final = "elastic/plan"
+HOSTS: Final = "hosts/table"
+MACHINES: Final = "machines/plan"
+OF_AGENTS: Final = frozenset((ELASTIC, HOSTS, MACHINES))
+"""Names of documents whose bodies agents alone read."""
+LASTING: Final = frozenset((RING, REVOKED, STRICT, PLAN, SHARES, *OF_AGENTS))
 """Names of documents that never expire and always have room. Each is the only one of its kind."""
 _LASTING_KINDS: Final = frozenset(name.partition("/")[0] for name in LASTING)
 

@@ -19,8 +19,13 @@ NAMESPACES: Final = {
     "strict": "subord.identity",
     "files": "subord.files",
     "metrics": "subord.metrics",
+    "shares": "subord.shares",
+    "elastic": "subord.plans",
+    "hosts": "subord.hosts",
+    "machines": "subord.plans",
 }
-"""By kind of document. The last word is the power that the operator needs (ssh-keygen(1), ALLOWED SIGNERS)."""
+"""By kind of document. Orders of a service have its own name, so a key for its orders alone signs no plan of it. The
+last word is the power that the operator needs (ssh-keygen(1), ALLOWED SIGNERS)."""
 TEST: Final = "test"
 """Kind of an order that is judged and never stored; its name ends in the power."""
 HEAD: Final = b"subord 1 order\n"

@@ -9,13 +9,17 @@ from __future__ import annotations
 
 import json
 import logging
+import os
+import traceback
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
+from typing import Final
 
 from subord.runtime.log import journal
 
 Render = Callable[[logging.LogRecord, str], bytes]
 """(record, address of the node or "" before it is known) -> the bytes to write."""
+FRAMES_MAX: Final = 8
 
 
 def text(record: logging.LogRecord, _node: str) -> bytes:
@@ -57,9 +61,24 @@ def for_journal(record: logging.LogRecord, node: str) -> bytes:
 
 
 def message_of(record: logging.LogRecord) -> str:
-    """The message on one line, without control characters, and the remark of `Dedup`."""
+    """The message on one line, without control characters, with the error that was raised, and the remark of
+    `Dedup`."""
     remark = getattr(record, "remark", None)
-    return printable(record.getMessage()) + (f" ({remark})" if remark else "")
+    return printable(record.getMessage() + raised(record)) + (f" ({remark})" if remark else "")
+
+
+def raised(record: logging.LogRecord) -> str:
+    """Of a line of `logger.exception`: the error, and where it came from, the innermost place first; "": there was
+    none. Of several errors the first."""
+    error = record.exc_info[1] if record.exc_info else None
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    if error is None:
+        return ""
+    frames = traceback.extract_tb(error.__traceback__)[-FRAMES_MAX:]
+    places = [f"{os.path.basename(each.filename)}:{each.lineno} {each.name}" for each in reversed(frames)]
+    words = f": {error}" if str(error) else ""
+    return f": {type(error).__name__}{words} ({', '.join(places) or 'no place is known'})"
 
 
 def event_of(record: logging.LogRecord) -> str | None:

@@ -1,11 +1,11 @@
 """The daemon's side of the agent of this node: gives it orders over its Unix socket, and waits for the outcomes.
 
-Inputs are an order with the time that is left, and renewals of its lease, or a document; output is its outcome. For
-how long the service acts stands in the signed part of the order: a member on the way could shorten the time that is
-left, and the agent would act in vain. A frame is length and MessagePack (runtime/frames.py); one connection serves
-one order, whose renewals follow it. The agent keeps the tags on which it acts on its disk, so an order may be given
-again: the daemon does so when the connection breaks, and after its own restart. Invariant: `no agent` means that the
-agent has not seen the order.
+Inputs are an order with the time that is left, and renewals of its lease, or a document; output is its outcome, or
+the connection over which a service follows a document. For how long the service acts stands in the signed part of the
+order: a member on the way could shorten the time that is left, and the agent would act in vain. A frame is length and
+MessagePack (runtime/frames.py); one connection serves one order, whose renewals follow it. The agent keeps the tags
+on which it acts on its disk, so an order may be given again: the daemon does so when the connection breaks, and after
+its own restart. Invariant: `no agent` means that the agent has not seen the order.
 """
 
 from __future__ import annotations
@@ -125,7 +125,8 @@ def decode_renewal(data: bytes) -> Renewal | None:
         return None
 
 
-def _decode_done(data: bytes) -> Done | None:
+def decode_done(data: bytes) -> Done | None:
+    """None: it cannot be read."""
     try:
         return _done.decode(data)
     except UNREADABLE:
@@ -213,9 +214,28 @@ class Agent:
         data = None
         async with stream:
             with suppress(trio.BrokenResourceError, trio.ClosedResourceError):
-                await stream.send_all(encode(Handed(document, self._revoked(), sources[:SOURCES_MAX])))
+                await stream.send_all(self._handed(document, sources))
                 data = await Frames(stream).next(DONE_BYTES_MAX)
-        return None if data is None else _decode_done(data)
+        return None if data is None else decode_done(data)
+
+    async def attend(self, document: Document) -> trio.SocketStream | None:
+        """Hand a document over that needs the daemon as long as it counts; the connection, for frames of the service
+        and at last Done. None: there is no agent."""
+        stream = await self._connected()
+        if stream is None:
+            return None
+        try:
+            await stream.send_all(self._handed(document, ()))
+        except (trio.BrokenResourceError, trio.ClosedResourceError):
+            await trio.aclose_forcefully(stream)
+            return None
+        except BaseException:
+            await trio.aclose_forcefully(stream)
+            raise
+        return stream
+
+    def _handed(self, document: Document, sources: tuple[int, ...]) -> bytes:
+        return encode(Handed(document, self._revoked(), sources[:SOURCES_MAX]))
 
     async def _connected(self) -> trio.SocketStream | None:
         try:
@@ -236,7 +256,7 @@ class Agent:
                 nursery.start_soon(self._renew_while_open, stream, waiting)
                 data = await Frames(stream).next(DONE_BYTES_MAX)
             nursery.cancel_scope.cancel()
-        return None if data is None else _decode_done(data)
+        return None if data is None else decode_done(data)
 
     @staticmethod
     async def _renew_while_open(stream: trio.SocketStream, waiting: _Waiting) -> None:

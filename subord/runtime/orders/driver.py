@@ -18,7 +18,7 @@ from typing import Any, Final, NoReturn, Protocol, assert_never
 import trio
 
 from subord.core.carriage.engine import bounds
-from subord.core.carriage.engine.causes import BUSY, NO_AGENT, OLDER, REFUSED, SENTENCES, SILENT
+from subord.core.carriage.engine.causes import BUSY, NO_AGENT, OLDER, REFUSED, SILENT
 from subord.core.carriage.engine.engine import Engine
 from subord.core.carriage.engine.frames import Order, Tag, order_of
 from subord.core.carriage.engine.interface import (
@@ -64,7 +64,7 @@ from subord.runtime.counters import Counters
 from subord.runtime.frames import Frames, Sender, Stream
 from subord.runtime.orders.agent import Agent
 from subord.runtime.orders.call import Call
-from subord.runtime.orders.counting import count_dropped
+from subord.runtime.orders.counting import count_answer, count_dropped
 from subord.runtime.orders.link import OrderLink, is_credit, is_of_orders
 from subord.runtime.orders.waiting import Waiting
 
@@ -105,12 +105,13 @@ class OrderDriver:
     ) -> None:
         """`readings`: what this node answers, by service; they change nothing and need no agent. `membership`: the
         members that this node remembers. `parts`: what else rides on the links. `effects`: the services for which
-        `agent` acts."""
+        `agent` acts on orders with an authority; those that are no readings have no others."""
         self.called: Called
         """Opens a stream for orders to an address."""
         self.receipt: Receipt = lambda _, result: result
         self._node = node
         self._readings = readings
+        self._effects = frozenset(effects)
         self._agent = agent
         self._counters = counters
         offered = {**{name: Offered() for name in readings}, **{name: Offered(has_effects=True) for name in effects}}
@@ -172,7 +173,7 @@ class OrderDriver:
             case HangUp():
                 self._hang_up(action.link)
             case Act():
-                if self._agent is not None and action.order.service not in self._readings:
+                if self._agent is not None and not self._reads(action.order):
                     self._agent.expect(action.order.tag, action.lease_s)
                 self._start(self._act, action)
             case Note():
@@ -228,7 +229,7 @@ class OrderDriver:
     async def _act(self, action: Act) -> None:
         """Run a service here, or have the agent run it."""
         order = action.order
-        if order.service in self._readings:
+        if self._reads(order):
             acted = Acted(order.tag, await self._read_here(order, action.left_s))
         elif self._agent is not None:
             source = self._address(action.source) if action.source else ""
@@ -238,6 +239,10 @@ class OrderDriver:
         if not acted.outcome.cause:
             acted = acted._replace(outcome=Outcome(self.receipt(order, acted.outcome.result)))
         self.feed(acted)
+
+    def _reads(self, order: Order) -> bool:
+        """Whether this node answers itself: of a service that reads and has effects the orders without authority."""
+        return order.service in self._readings and not (order.authority and order.service in self._effects)
 
     async def _read_here(self, order: Order, left_s: float) -> Outcome:
         """What a service does wrong is its own outcome, not the end of the daemon."""
@@ -317,16 +322,10 @@ class OrderDriver:
         if waiting is not None:
             if isinstance(action, Finished):
                 waiting.answer = action.answer
-                self._count(action.answer)
+                count_answer(action.answer, self._counters)
                 waiting.is_over.set()
             else:
                 waiting.take(action.answer)
-
-    def _count(self, answer: Answer) -> None:
-        """Causes of other nodes may be any words."""
-        self._counters.orders_told += answer.told
-        for cause, nodes in answer.missing:
-            self._counters.orders_missing[cause if cause in SENTENCES else "other"] += len(nodes)
 
     def under_way(self) -> list[Overview]:
         """The orders at this node, also those that pass."""

@@ -40,7 +40,11 @@ class Signer(NamedTuple):
     @property
     def powers(self) -> tuple[str, ...]:
         """What its orders may do."""
-        return tuple(each for each in POWERS if not self.namespaces or matches(self.namespaces, namespace_of(each)))
+        return tuple(filter(self.may_sign, POWERS))
+
+    def may_sign(self, power: str) -> bool:
+        """`power`: also the name of a service, whose orders are signed."""
+        return not self.namespaces or matches(self.namespaces, namespace_of(power))
 
     def is_valid(self, now_s: float) -> bool:
         return self.valid_after <= now_s <= self.valid_before

@@ -11,7 +11,6 @@ from subord.client.daemon import NODES_TIMEOUT_S, asked_of_all
 from subord.client.drawing import show
 from subord.client.naming import names_for, renamed
 from subord.client.options import add_asking, add_colour, add_json, add_names
-from subord.client.problem_lines import has_no_problem, lines
 
 
 def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -36,6 +35,8 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
 
 def run(arguments: argparse.Namespace) -> int:
     """Prints the problems, or one line that there are none."""
+    from subord.client.problem_lines import has_no_problem, lines
+
     found = asked_of_all(arguments, "/v1/errors")
     found = renamed(found, names_for(arguments, found))
     if arguments.json:

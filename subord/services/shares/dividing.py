@@ -9,8 +9,7 @@ from collections.abc import Sequence
 
 from subord.core.carriage.shares.interface import Branch, Decision, Row, UndecidedError
 from subord.services.shares import folding, policy
-from subord.services.shares.policy import Policy
-from subord.services.shares.reserves import UnsolvedError
+from subord.services.shares.policy import Policy, UnsolvedError
 
 
 class Dividing:

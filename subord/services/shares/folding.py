@@ -13,12 +13,12 @@ from subord.core.carriage.shares.interface import Branch, Row
 
 
 def folded(branches: Sequence[Branch]) -> Branch:
-    """A class is needy in a branch as soon as it is on one of its nodes: tickets for the branch find work."""
+    """The mean of what nodes say of work left over, 0 or 1, is the part of them that are needy."""
     nodes = [branch.nodes for branch in branches]
     return Branch(
         _means([branch.allocation for branch in branches], nodes),
         _means([branch.usage for branch in branches], nodes),
-        [True in column for column in zip(*[branch.needy for branch in branches], strict=True)],
+        _means([branch.needy for branch in branches], nodes),
         sum(nodes),
     )
 

@@ -24,11 +24,16 @@ FLOORS_SUM_MAX: Final = PERCENT / 2
 """With more than 50 classes the floor is lower, so that half of a node can still be divided."""
 
 
+class UnsolvedError(RuntimeError):
+    """A policy has found no solution; the shares before stay in force."""
+
+
 class Policy(Protocol):
     """A way to divide nodes among classes."""
 
     def decide(self, branches: Sequence[Branch], wanted: Row, accounts: Row) -> Decision:
-        """The shares of each branch for the next period. `wanted` sums to 100."""
+        """The shares of each branch for the next period. `wanted` sums to 100. Raises ValueError for reports
+        that make no sense, and UnsolvedError."""
         ...
 
 
@@ -72,4 +77,6 @@ def fault_of(branch: Branch, classes: int) -> str:
     for row, what in ((branch.allocation, "an allocation"), (branch.usage, "a usage")):
         if not (min(row) >= -ROUNDING and sum(row) <= PERCENT + ROUNDING):  # not so with NaN
             return f"reports {what} below 0, or above 100 percent in all"
+    if not all(0 <= part <= 1 for part in branch.needy):  # not so with NaN
+        return "reports work left over on fewer than none or more than all of its nodes"
     return ""

@@ -5,9 +5,9 @@ the least deviation V of the totals from the wanted shares. Step 2 is a quadrati
 V, those closest to usage + k. Step 3 gives what is left of a node to its idle classes, up to their wanted shares.
 
 Where the text cannot be followed: `R <= usage` is `R <= max(usage, floor)`, else no row satisfies it together with
-`R >= 1` when a class is idle; a class is idle where no work is left over, not where `allocation > usage` (decision A1
-of bank.py); `sum of abs(..) = V` is `<= V`, which is the same because V is the least and is convex. "Distribute to
-idle classes" is in proportion to what each lacks, and then the row is scaled to 100.
+`R >= 1` when a class is idle; a class is idle where no work is left over on any node, not where `allocation > usage`
+(decision A1 of bank.py); `sum of abs(..) = V` is `<= V`, which is the same because V is the least and is convex.
+"Distribute to idle classes" is in proportion to what each lacks, and then the row is scaled to 100.
 
 Step 2 has a variable for each class on each branch, but only one condition that joins branches. Its dual problem has
 one variable for each class and one more: for given prices of classes each row is a projection by itself. So the
@@ -22,7 +22,7 @@ from typing import Any, Final, NamedTuple
 
 from subord.core.carriage.shares.interface import Branch, Decision, Row, Step
 from subord.services.shares.bank import normal
-from subord.services.shares.policy import PERCENT, checked, floor_of, total_of, weights_of
+from subord.services.shares.policy import PERCENT, UnsolvedError, checked, floor_of, total_of, weights_of
 
 K_MAX: Final = 5.0
 K_FACTOR: Final = 500.0
@@ -35,10 +35,6 @@ ITERATIONS_MAX: Final = 500
 
 class NoSolverError(RuntimeError):
     """SciPy is not installed; the text says how to install it."""
-
-
-class UnsolvedError(RuntimeError):
-    """The solver has found no solution; the shares before stay in force."""
 
 
 class _Problem(NamedTuple):
@@ -84,7 +80,7 @@ class Reserves:
     def _problem(self, branches: Sequence[Branch], wanted: Row) -> _Problem:
         array = self._numpy.array
         usage, floor = array([branch.usage for branch in branches], float), floor_of(len(wanted))
-        needy = array([branch.needy for branch in branches], bool)
+        needy = array([branch.needy for branch in branches], float) > 0
         highest = self._numpy.where(needy, PERCENT, self._numpy.maximum(usage, floor))
         return _Problem(usage, floor, highest, array(wanted, float), array(weights_of(branches)) / len(branches))
 

@@ -12,10 +12,10 @@ from collections.abc import Collection
 from decimal import Decimal
 from typing import Final, NamedTuple
 
+from subord.config.classes import NAME
 from subord.core.carriage.shares.bounds import CLASSES_MAX, THOUSANDTHS
 from subord.services.shares.policy import floor_of
 
-NAME: Final = re.compile(r"[a-z0-9][a-z0-9_.-]{0,31}")
 TEXT_MAX: Final = CLASSES_MAX * 48
 _PERCENT = re.compile(r"\d{1,3}(\.\d{1,3})?", re.ASCII)
 _EXAMPLE: Final = "web=60,batch=30,rest=10"
@@ -63,7 +63,8 @@ def _parsed(part: str) -> tuple[str, int]:
         rule = "small letters, digits, `_`, `.` and `-`, at most 32"
         raise WantedError(f"{_shown(name)} is no name of a class: {rule}, a letter or digit first")
     if not _PERCENT.fullmatch(percent):
-        raise WantedError(f"{_shown(percent)} is no percent for class {name}: write 0 to 100, at most 3 decimals")
+        rule = "write a number from 0 to 100, with at most 3 decimals and without a sign"
+        raise WantedError(f"{_shown(percent)} is no percent for class {name}: {rule}")
     return name, int(Decimal(percent) * 1000)
 
 

@@ -1,10 +1,10 @@
 """The bodies of shares on the wire: 64, the report of a branch to its leader, and 65, the row of a leader for it.
 
 The content of a report has 9 + 8 * classes bytes, as in the paper: the mark of the plan, the round, the number of
-nodes; and for each class allocation and usage in thousandths of a ticket, with the backlog in the top bit of usage.
-That of a row has 5 + 4 * classes bytes. Both are in the lane of control: they are small and one in a round, and there
-older releases, which count them as unreadable, owe no credit for them. Invariants: none names a time of day; a row
-that is read sums to 100 percent.
+nodes; and for each class allocation and usage in thousandths of a ticket, with the backlog in the top bit of usage,
+and below it, in 14 bits, the part of the nodes that have one. That of a row has 5 + 4 * classes bytes. Both are in
+the lane of control: they are small and one in a round, and there older releases, which count them as unreadable, owe
+no credit for them. Invariants: none names a time of day; a row that is read sums to 100 percent.
 """
 
 from __future__ import annotations
@@ -25,6 +25,11 @@ _HEAD: Final = struct.Struct("!BII")
 _CLASS: Final = struct.Struct("!II")
 _ROW_HEAD: Final = struct.Struct("!BI")
 _SHARE: Final = struct.Struct("!I")
+_USAGE_BITS: Final = 17
+_USAGE_MAX: Final = (1 << _USAGE_BITS) - 1
+"""131 percent; arithmetic refuses what is above 100."""
+_PARTS: Final = (1 << 14) - 1
+"""All nodes of a branch, in the bits between usage and the top bit."""
 _NEEDY: Final = 1 << 31
 REPORT_BYTES_MAX: Final = _HEAD.size + bounds.CLASSES_MAX * _CLASS.size
 ROW_BYTES_MAX: Final = _ROW_HEAD.size + bounds.CLASSES_MAX * _SHARE.size
@@ -72,8 +77,8 @@ def report_frame(plan: Plan, number: int, branch: Branch) -> ReportFrame:
     """As a report is sent."""
     nodes = min(max(round(branch.nodes), 0), bounds.NODES_MAX)
     content = bytearray(_HEAD.pack(plan.mark, number, nodes))
-    for allocation, usage, is_needy in zip(branch.allocation, branch.usage, branch.needy, strict=True):
-        content += _CLASS.pack(_counted(allocation), _counted(usage) | (_NEEDY if is_needy else 0))
+    for allocation, usage, part in zip(branch.allocation, branch.usage, branch.needy, strict=True):
+        content += _CLASS.pack(_counted(allocation), _counted(usage) | _backlog(part))
     return ReportFrame(plan.version, bytes(content))
 
 
@@ -108,7 +113,22 @@ def percents(row: Sequence[int]) -> tuple[float, ...]:
 
 
 def _counted(percent: float) -> int:
-    return min(max(round(percent * 1000), 0), _NEEDY - 1)
+    return min(max(round(percent * 1000), 0), _USAGE_MAX)
+
+
+def _backlog(part: float) -> int:
+    """The bits above usage. One needy node is told, however large its branch."""
+    if not part > 0:
+        return 0
+    return _NEEDY | min(max(round(part * _PARTS), 1), _PARTS) << _USAGE_BITS
+
+
+def _part(usage: int) -> float:
+    """The part of the nodes that have a backlog. Raises Unreadable: the top bit says otherwise."""
+    part = usage >> _USAGE_BITS & _PARTS
+    if (usage >= _NEEDY) != (part > 0):
+        raise Unreadable("a backlog on no node, or no backlog on some")
+    return part / _PARTS
 
 
 def _told(frame: ReportFrame) -> Told:
@@ -116,8 +136,8 @@ def _told(frame: ReportFrame) -> Told:
     classes = list(_CLASS.iter_unpack(_whole(frame.content[_HEAD.size :], _CLASS)))
     branch = Branch(
         percents([allocation for allocation, _ in classes]),
-        percents([usage & ~_NEEDY for _, usage in classes]),
-        tuple(usage >= _NEEDY for _, usage in classes),
+        percents([usage & _USAGE_MAX for _, usage in classes]),
+        tuple(_part(usage) for _, usage in classes),
         nodes,
     )
     return Told(frame.plan, mark, number, branch)

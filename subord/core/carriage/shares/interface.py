@@ -22,8 +22,8 @@ class Branch(NamedTuple):
 
     allocation: Row
     usage: Row
-    needy: Sequence[bool]
-    """For each class: work was left over at the end of the period."""
+    needy: Row
+    """For each class the part of the nodes, 0 to 1, on which work was left over at the end of the period."""
     nodes: float
 
 

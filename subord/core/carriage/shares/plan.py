@@ -15,12 +15,11 @@ from typing import Annotated, Final, NamedTuple
 
 import msgspec
 
-from subord.core.carriage.documents import NEVER_MS
+from subord.core.carriage.documents import NEVER_MS, SHARES
 from subord.core.carriage.orders import Order
 from subord.core.carriage.shares import bounds
 from subord.core.decoding import UNREADABLE
 
-SHARES: Final = "shares/plan"
 _CLASS: Final = re.compile(r"[a-z0-9][a-z0-9_.-]*")
 
 _Class = Annotated[str, msgspec.Meta(min_length=1, max_length=bounds.CLASS_CHARS_MAX)]

@@ -71,6 +71,7 @@ class Shares:
         self._decided: Decision | None = None
         self._decided_at = -inf
         self._undecided = ""
+        self._nodes = 1.0  # that count in this round
 
     # -- the part -----------------------------------------------------------------------------------------
 
@@ -225,13 +226,15 @@ class Shares:
         self._round_at, self._decide_at = now, inf
         self._round = (self._round + 1) % bounds.ROUNDS
         self._reported.renewed.clear()
+        self._nodes = sum(branch.nodes for branch in counted.values())
         if counted.keys() - {self._tree.position}:
             self._decide(plan, counted, now)
         else:
             self._decided, self._order, self._undecided = None, (), ""
             self._obey(plan, self.wanted(now)[0])
         if counted:
-            self._uplink.report(bodies.report_frame(plan, self._round, self._folded(counted)), now)
+            told = self._folded(counted)
+            self._uplink.report(bodies.report_frame(plan, self._round, told), told.nodes, now)
             self._uplink.send(self._links, now)
 
     def _folded(self, counted: dict[Position, Branch]) -> Branch:
@@ -270,7 +273,17 @@ class Shares:
         row, age_s = self._uplink.row, self._uplink.age_s(now)
         if row is None or age_s >= max(bounds.KEPT_ROUNDS * self._plan.round_s, bounds.KEPT_S_MIN):
             return self._plan.wanted, NO_ROW
-        return row.row, LEADER if age_s < self._reported.stale_s else KEPT
+        return self._over_all(self._plan, row.row), LEADER if age_s < self._reported.stale_s else KEPT
+
+    def _over_all(self, plan: Plan, row: Row) -> Row:
+        """A row over the nodes that it is for; nodes that have come since, from elsewhere, get what the document says
+        until the leader has counted them. Else an orphan with a row for itself alone would give it to all that join
+        it."""
+        known, nodes = self._uplink.row_nodes, self._nodes
+        if nodes <= known:
+            return row
+        part = known / nodes
+        return [part * each + (1 - part) * share for each, share in zip(row, plan.wanted, strict=True)]
 
     # -- what a node can say --------------------------------------------------------------------------------
 

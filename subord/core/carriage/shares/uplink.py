@@ -31,8 +31,11 @@ class Uplink:
         """Another plan: what was said before counts no more."""
         self.row: Given | None = None
         """The last one of a leader, whichever it was."""
+        self.row_nodes = 0.0
+        """It is over so many nodes: those that this node had reported."""
         self._row_at = self._sent_at = self._reported_at = -inf
         self._report: ReportFrame | None = None
+        self._report_nodes = inf
         self._kept_s = 0.0 if plan is None else max(bounds.STALE_ROUNDS * plan.round_s, bounds.STALE_S_MIN)
         self._unanswered = 0
 
@@ -61,7 +64,7 @@ class Uplink:
 
     def take(self, row: Given, now: float) -> None:
         """A row of the leader."""
-        self.row, self._row_at = row, now
+        self.row, self.row_nodes, self._row_at = row, self._report_nodes, now
         self._has_answered = True
 
     def age_s(self, now: float) -> float:
@@ -70,9 +73,9 @@ class Uplink:
 
     # -- reports ------------------------------------------------------------------------------------------
 
-    def report(self, frame: ReportFrame, now: float) -> None:
-        """What is to be sent."""
-        self._report, self._reported_at = frame, now
+    def report(self, frame: ReportFrame, nodes: float, now: float) -> None:
+        """What is to be sent, of so many nodes."""
+        self._report, self._report_nodes, self._reported_at = frame, nodes, now
 
     def send(self, links: Links, now: float) -> None:
         """To the present leader, if there is one."""

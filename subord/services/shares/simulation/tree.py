@@ -152,8 +152,9 @@ class SharingTree(Still):
                     self._obey(position, action)
                 case _:
                     raise AssertionError(action)
-        if node.engine.deadline < float("inf"):
-            self.after(node.engine.deadline - self.now, lambda: self._due(position, node))
+        due_at = node.engine.deadline  # of all parts, so asked for once
+        if due_at < float("inf"):
+            self.after(due_at - self.now, lambda: self._due(position, node))
 
     def _due(self, position: Position, node: StillNode) -> None:
         if self.nodes.get(position) is node and node.engine.deadline <= self.now:

@@ -1,0 +1,1 @@
+"""Families of `/metrics` that are about one part of a node."""

@@ -1,0 +1,1 @@
+"""What nodes tell of shares: the answers of a node, and the documents that the asking node makes of them."""
