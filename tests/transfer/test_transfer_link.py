@@ -17,12 +17,14 @@ from cryptography.hazmat.primitives.serialization import Encoding, load_pem_priv
 
 from subord.runtime.frames import Frames
 from subord.services.transfer.exchange import MESSAGE_BYTES_MAX, ExchangeError
-from subord.services.transfer.linking import asking, certificate, serving
+from subord.services.transfer.linking import asking, certificate, link, serving
 from subord.services.transfer.linking.asking import Asker, LinkError
 from subord.services.transfer.linking.certificate import CertificateError, Identity
 from subord.services.transfer.linking.context import GREETING, Ends, ends_of
 from subord.services.transfer.linking.counts import Counts
+from subord.services.transfer.linking.link import Link
 from subord.services.transfer.linking.places import place_of
+from subord.services.transfer.plan import Peer
 
 Answer = Callable[[bytes], Awaitable[bytes]]
 
@@ -433,3 +435,27 @@ async def test_a_port_in_use_is_explained() -> None:
     async with listener:
         with pytest.raises(serving.ListenError, match=r"Address already in use; no job comes .* \[transfer\]"):
             await serving.bound("127.0.0.1", listener.socket.getsockname()[1])
+
+
+async def test_two_links_of_two_plans_ask_each_other(hosts: Hosts, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One of them can listen only when its port is free."""
+    monkeypatch.setattr(link, "LISTEN_AGAIN_S", 0.05)
+    listeners = [(await serving.bound("127.0.0.1", 0))[0] for _ in range(2)]
+    ports = [each.socket.getsockname()[1] for each in listeners]
+    a, b, _ = hosts.identities
+    await listeners[0].aclose()
+    peers = [
+        Peer(name="other", addresses=(f"127.0.0.1:{ports[1 - own]}",), certificates=(other.text,))
+        for own, other in ((0, b), (1, a))
+    ]
+    links = [Link(peer, own, ("127.0.0.1", port)) for peer, own, port in zip(peers, (a, b), ports, strict=True)]
+    async with trio.open_nursery() as nursery:
+        for each in links:
+            nursery.start_soon(each.serve, doubled)
+        await until(lambda: "Address already in use" in links[1].listening_fault)
+        await until(lambda: not links[0].listening_fault)
+        assert await links[1].ask(b"x") == b"xx"
+        await listeners[1].aclose()
+        await until(lambda: not links[1].listening_fault)
+        assert await links[0].ask(b"y") == b"yy"
+        nursery.cancel_scope.cancel()
