@@ -354,7 +354,7 @@ def draw_plan(random: Random, name: str, other: str, *, is_large: bool) -> Plan:
     return Plan(
         host=1,
         cluster=name,
-        peer=Peer(name=other, addresses=("10.0.0.1:7",), fingerprints=("0" * 64,)),
+        peer=Peer(name=other, addresses=("10.0.0.1:7",), certificates=("MIIAAA==",)),
         queues=(TransferQueue(name="transfer"),),
         slots_max=100 if is_large else random.choice((0, 1, 5, 10, 20, 20, 40)),
         idle_pending_max=30 if is_large else random.choice((0, 4, 10, 30)),

@@ -65,7 +65,7 @@ class Story:
             plan = Plan(
                 host=1,
                 cluster=name,
-                peer=Peer(name=other, addresses=("10.0.0.1:7",), fingerprints=("0" * 64,)),
+                peer=Peer(name=other, addresses=("10.0.0.1:7",), certificates=("MIIAAA==",)),
                 queues=(TransferQueue(name="transfer"),),
                 slots_max=given["slots"],
                 idle_pending_max=given["idle"],

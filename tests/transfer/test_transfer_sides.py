@@ -41,7 +41,7 @@ def plan(name: str, other: str, **changes: Any) -> Plan:
         Plan(
             host=1,
             cluster=name,
-            peer=Peer(name=other, addresses=("10.0.0.1:7",), fingerprints=("0" * 64,)),
+            peer=Peer(name=other, addresses=("10.0.0.1:7",), certificates=("MIIAAA==",)),
             queues=(TransferQueue(name="transfer"),),
             slots_max=5000,
             idle_pending_max=5000,

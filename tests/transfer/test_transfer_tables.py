@@ -37,7 +37,7 @@ from subord.services.transfer.thresholds import (
 PLAN = Plan(
     host=5,
     cluster="alpha",
-    peer=Peer(name="beta", addresses=("10.0.1.5:7946",), fingerprints=("ab" * 32,)),
+    peer=Peer(name="beta", addresses=("10.0.1.5:7946",), certificates=("MIIAAA==",)),
     queues=(
         TransferQueue(name="transfer", queue="all.q"),
         TransferQueue(name="large", requests=(("mem_free", "64G"),)),

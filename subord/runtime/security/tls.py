@@ -211,12 +211,12 @@ def server_context(certificates: Certificates) -> ssl.SSLContext:
     """A context for clients without certificates, such as Prometheus. Raises ssl.SSLError."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
-    with _as_file(certificates.ours) as path:
-        context.load_cert_chain(path, password=_no_password)
+    with as_file(certificates.ours) as path:
+        context.load_cert_chain(path, password=no_password)
     return context
 
 
-def _no_password() -> str:
+def no_password() -> str:
     """Without a callback OpenSSL asks on the terminal."""
     return ""
 
@@ -228,15 +228,15 @@ def _context(side: int, certificates: Certificates) -> ssl.SSLContext:
     context.check_hostname = False  # the address is checked instead, on both sides
     context.verify_mode = ssl.CERT_REQUIRED
     context.load_verify_locations(cadata=certificates.trusted)
-    with _as_file(certificates.ours) as path:
-        context.load_cert_chain(path, password=_no_password)
+    with as_file(certificates.ours) as path:
+        context.load_cert_chain(path, password=no_password)
     if side == ssl.PROTOCOL_TLS_SERVER:
         context.num_tickets = 0  # connections are few and long
     return context
 
 
 @contextmanager
-def _as_file(data: bytes) -> Iterator[str]:
+def as_file(data: bytes) -> Iterator[str]:
     """A path to `data` in memory: the ssl module reads private keys from files, and they must not reach a disk."""
     descriptor = os.memfd_create("certificates", os.MFD_CLOEXEC)
     try:

@@ -8,6 +8,8 @@ end.
 
 from __future__ import annotations
 
+import base64
+import binascii
 from collections.abc import Iterable, Iterator
 from typing import Annotated, Final
 
@@ -15,9 +17,11 @@ import msgspec
 
 from subord.core.decoding import UNREADABLE
 from subord.services.transfer.jobs import LOGIN, ClusterName
+from subord.services.transfer.linking.places import place_of
 
 BODY_MAX: Final = 32 * 1024
-ADDRESSES_MAX, FINGERPRINTS_MAX, QUEUES_MAX, TABLE_MAX, VALUES_MAX = 16, 16, 32, 256, 64
+ADDRESSES_MAX, CERTIFICATES_MAX, QUEUES_MAX, TABLE_MAX, VALUES_MAX = 16, 8, 32, 256, 64
+CERTIFICATE_MAX: Final = 2048
 POLL_S_MIN: Final = 5
 """Otherwise the other cell is overloaded by requests for its state, as the text says."""
 POLL_S_MAX, LEASE_S_MAX, PERMIT_S_MAX, SLOTS_MAX = 300, 3600, 86_400, 100_000
@@ -28,7 +32,7 @@ _NoRequest = Annotated[str, msgspec.Meta(pattern=r"^([A-Za-z][A-Za-z0-9_.:/-]{0,
 _Value = Annotated[str, msgspec.Meta(pattern=r"^[^\x00-\x20,=]{0,255}\Z")]
 _Login = Annotated[str, msgspec.Meta(pattern=rf"^{LOGIN}\Z")]
 _Address = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9.:\[\]-]{3,255}\Z")]
-_Fingerprint = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{64}\Z")]
+_Certificate = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9+/]+={0,2}\Z", max_length=CERTIFICATE_MAX)]
 
 
 class PlanError(ValueError):
@@ -41,11 +45,11 @@ class _Strict(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 class Peer(_Strict, frozen=True, kw_only=True):
     """The other cluster. `name`: how it calls itself. `addresses`: of its nodes with a port, tried in this order.
-    `fingerprints`: SHA-256 of the certificates, in hexadecimal digits, that its transfer host may show."""
+    `certificates`: those that its transfer host may show, one line each, as `subord transfer key` prints it there."""
 
     name: ClusterName
     addresses: Annotated[tuple[_Address, ...], msgspec.Meta(min_length=1, max_length=ADDRESSES_MAX)]
-    fingerprints: Annotated[tuple[_Fingerprint, ...], msgspec.Meta(min_length=1, max_length=FINGERPRINTS_MAX)]
+    certificates: Annotated[tuple[_Certificate, ...], msgspec.Meta(min_length=1, max_length=CERTIFICATES_MAX)]
 
 
 class User(_Strict, frozen=True, kw_only=True):
@@ -161,6 +165,9 @@ def faults(plan: Plan) -> Iterator[str]:
         yield "the plan names a transfer host, but no peer"
     if plan.peer is not None and plan.peer.name == plan.cluster:
         yield f"this cluster and its peer are both called {plan.cluster}"
+    if plan.peer is not None:
+        yield from (f"the address {each} is not HOST:PORT" for each in plan.peer.addresses if place_of(each) is None)
+        yield from (f"{each[:24]}... is no certificate" for each in plan.peer.certificates if not _is_der(each))
     if plan.lease_s < 2 * plan.poll_s:
         yield f"a lease of {plan.lease_s} s is over before a permit is used: it has to be at least 2 polls"
     for what, names in (
@@ -175,6 +182,15 @@ def faults(plan: Plan) -> Iterator[str]:
         yield "a job of the other cluster would run as root"
     if any(each.name == plan.opt_out for each in plan.requests):
         yield f"{plan.opt_out} is the request that keeps a job here, and cannot be mapped"
+
+
+def _is_der(text: str) -> bool:
+    """Whether it may be a certificate: base64 of one sequence whose length has two bytes."""
+    try:
+        der = base64.b64decode(text, validate=True)
+    except binascii.Error:
+        return False
+    return der[:2] == b"\x30\x82" and int.from_bytes(der[2:4], "big") + 4 == len(der)
 
 
 def _twice(names: Iterable[str]) -> Iterator[str]:

@@ -1,0 +1,64 @@
+"""Both directions of the link of one plan: what the driver of the two sides has of it.
+
+Inputs are the peer of the plan, our identity, and where to listen; outputs are answers of the other cluster, and
+answers to it. Invariants: one asker and one listener for a plan; a host that cannot listen yet still asks, and tries
+to listen again.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+import trio
+
+from subord.services.transfer.linking.asking import Asker
+from subord.services.transfer.linking.certificate import Identity
+from subord.services.transfer.linking.context import ends_of
+from subord.services.transfer.linking.counts import Counts
+from subord.services.transfer.linking.serving import ListenError, bound, serve
+from subord.services.transfer.plan import Peer
+
+logger = logging.getLogger("subord")
+LISTEN_AGAIN_S: Final = 5.0
+
+
+class Link:
+    """`listen`: address ("": all of this host) and port; None: this host does not listen, and no job comes."""
+
+    def __init__(self, peer: Peer, identity: Identity, listen: tuple[str, int] | None) -> None:
+        """Raises CertificateError."""
+        self.counts = Counts(trio.current_time())
+        self.listening_fault = "" if listen else "this host does not listen for the other cluster"
+        """Why no message of the other cluster can come; "": one can."""
+        self._ends = ends_of(identity, peer.certificates)
+        self._asker = Asker(peer.addresses, self._ends, self.counts)
+        self._listen = listen
+
+    async def ask(self, body: bytes) -> bytes:
+        """Raises LinkError."""
+        return await self._asker.ask(body)
+
+    async def serve(self, answer: Callable[[bytes], Awaitable[bytes]]) -> None:
+        """Until it is cancelled. `answer` raises ExchangeError for what is no message."""
+        try:
+            if self._listen is None:
+                await trio.sleep_forever()
+            await serve(await self._bound(*self._listen), self._ends, answer, self.counts)
+        finally:
+            with trio.CancelScope(shield=True):
+                await self._asker.aclose()
+
+    async def _bound(self, host: str, port: int) -> list[trio.SocketListener]:
+        while True:
+            try:
+                listeners = await bound(host, port)
+            except ListenError as error:
+                if str(error) != self.listening_fault:
+                    logger.error("transfer: %s", error)
+                self.listening_fault = str(error)
+                await trio.sleep(LISTEN_AGAIN_S)
+            else:
+                self.listening_fault = ""
+                return listeners
