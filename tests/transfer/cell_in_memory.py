@@ -18,9 +18,9 @@ from subord.services.transfer.cells.interface import (
     Sought,
     Submitted,
 )
-from subord.services.transfer.driving.exchanging import LinkDownError
 from subord.services.transfer.exchange import ExchangeError
 from subord.services.transfer.jobs import KILL, End, Spec
+from subord.services.transfer.linking.asking import LinkError
 
 SILENT = Unavailable(Fault.SILENT, "it does not answer; nothing was changed: start it")
 _BECOMES = {
@@ -154,11 +154,11 @@ class MemoryLink:
         await trio.lowlevel.checkpoint()
         self.asked += 1
         if self.is_cut or self.peer is None or self.peer.answer is None:
-            raise LinkDownError("the other cluster does not answer; jobs stay where they are")
+            raise LinkError("the other cluster does not answer; jobs stay where they are")
         try:
             return await self.peer.answer(body)
         except ExchangeError as error:
-            raise LinkDownError(str(error)) from None
+            raise LinkError(str(error)) from None
 
     async def serve(self, answer: Callable[[bytes], Awaitable[bytes]]) -> None:
         self.answer = answer

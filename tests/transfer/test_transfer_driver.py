@@ -53,7 +53,7 @@ WAIT_S_MAX = 900.0
 
 
 def plan_of(name: str, other: str, **changed: Any) -> Plan:
-    peer = Peer(name=other, addresses=("127.0.0.1:7118",), fingerprints=("0" * 64,))
+    peer = Peer(name=other, addresses=("127.0.0.1:7118",), certificates=("AAAA",))
     own: dict[str, Any] = {
         "host": 1,
         "cluster": name,

@@ -34,7 +34,7 @@ class Link(Protocol):
     """To the other cluster, in both directions."""
 
     async def ask(self, body: bytes) -> bytes:
-        """Its answer to a message. Raises LinkDownError."""
+        """Its answer to a message. Raises LinkError."""
 
     async def serve(self, answer: Answering) -> None:
         """Until it is cancelled. `answer` raises ExchangeError for what is no message."""

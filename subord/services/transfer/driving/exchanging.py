@@ -25,6 +25,7 @@ from subord.services.transfer.exchange import (
     decode_message,
     encode,
 )
+from subord.services.transfer.linking.asking import LinkError
 
 logger = logging.getLogger("subord")
 BUSY_S: Final = 2.0
@@ -33,12 +34,8 @@ GAP_S: Final = 0.2
 """The least time between two messages."""
 
 
-class LinkDownError(Exception):
-    """The other cluster has not answered. A sentence without a full stop."""
-
-
 Ask = Callable[[bytes], Awaitable[bytes]]
-"""Raises LinkDownError."""
+"""Raises LinkError."""
 
 
 class Exchanging:
@@ -85,7 +82,7 @@ class Exchanging:
         await sides.commit()
         try:
             answer = decode_answer(await self._ask(encode(message)))
-        except (LinkDownError, ExchangeError) as error:
+        except (LinkError, ExchangeError) as error:
             self._failed(str(error))
             return False
         was_synced = sides.home.sending.is_synced

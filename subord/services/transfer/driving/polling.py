@@ -31,7 +31,7 @@ UNAVAILABLE_S: Final = 2.0
 
 class Polling:
     """`changed`: is called when a daemon may want to hear of something, `speak`: when home has something to say.
-    `at`: when the last look has succeeded, in seconds since 1970; 0: none has. `fault`: why the last one has failed."""
+    `at`: when the last look has succeeded, in seconds since 1970; 0: none has. `fault`: why the last one failed."""
 
     def __init__(
         self, sides: Sides, cell: Cell, poll_s: float, changed: Callable[[], None], speak: Callable[[], None]
