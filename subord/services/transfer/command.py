@@ -48,7 +48,7 @@ def _add_key(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
         help="print the certificate of this transfer host, for the plan of the other cluster; make it at first",
         description="Print the certificate of this node for the plan of the other cluster. Without a key in "
         "transfer.key it is made. A key that is there is never replaced.",
-        epilog="exit codes: 0 if the certificate is printed, 73 if the key cannot be made or read",
+        epilog="exit codes: 0 if the certificate is printed, 78 if the key cannot be made or read",
     )
     parser.add_argument("--file", metavar="PATH", help="the file of the key (default: transfer.key of this node)")
     add_json(parser)

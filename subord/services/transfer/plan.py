@@ -17,7 +17,7 @@ import msgspec
 
 from subord.core.decoding import UNREADABLE
 from subord.services.transfer.jobs import LOGIN, ClusterName
-from subord.services.transfer.linking.places import place_of
+from subord.services.transfer.places import place_of
 
 BODY_MAX: Final = 8 * 1024
 """As of every document (core/carriage/documents.py)."""

@@ -6,7 +6,7 @@ import argparse
 import json
 import os
 
-from subord.api.models.document import SCHEMA_VERSION
+from subord import SCHEMA_VERSION
 from subord.client import exit_codes
 from subord.client.daemon import asked
 from subord.client.errors import CommandError
@@ -23,7 +23,7 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         own = ensured(path)
     except CertificateError as error:
-        raise CommandError(str(error), exit_codes.CANNOT_CREATE) from None
+        raise CommandError(str(error), exit_codes.CONFIGURATION) from None
     if arguments.json:
         found = {"path": path, "certificate": own.text, "fingerprint": own.fingerprint, "made": made}
         print(json.dumps({"schema_version": SCHEMA_VERSION, **found}))

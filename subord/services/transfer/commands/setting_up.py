@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import trio
 
-from subord.api.models.document import SCHEMA_VERSION
+from subord import SCHEMA_VERSION
 from subord.client import exit_codes
 from subord.client.daemon import Document, asked
 from subord.client.errors import CommandError
@@ -60,10 +60,8 @@ def _demand(plan: Document, site: Document) -> None:
         text = "there is no plan with transfer queues: publish one with `subord transfer plan`"
         raise CommandError(f"{text}; {NOTHING}", exit_codes.CONFIGURATION)
     if site["batch"] != GRIDENGINE:
-        text = (
-            "this node has no Grid Engine: set transfer.batch in its configuration, or give the command on the host"
-        )
-        raise CommandError(f"{text} of the plan; {NOTHING}", exit_codes.CONFIGURATION)
+        text = "this node has no Grid Engine: set transfer.batch in its configuration, or use the transfer host"
+        raise CommandError(f"{text}; {NOTHING}", exit_codes.CONFIGURATION)
 
 
 def settings_of(arguments: argparse.Namespace, plan: Document, site: Document, queue: str) -> Settings:
@@ -94,7 +92,7 @@ def _applied(act: Callable[[Commands, Settings], Awaitable[Outcome]], commands: 
 
     outcome = trio.run(acted)
     if isinstance(outcome, Done):
-        return outcome.changed
+        return outcome.is_changed
     raise CommandError(f"{own.queue}: {printable(outcome.reason)}", exit_codes.NOT_REACHED)
 
 

@@ -60,8 +60,8 @@ class PlanDocument(Document, frozen=True, kw_only=True):
 
 
 class PublishedDocument(PlanDocument, frozen=True, kw_only=True):
-    """What is published, or would be. `batch`: of the transfer host; null: not known. `warnings`: what a person should
-    look at."""
+    """What is published, or would be. `batch`: of the transfer host; null: not known. `warnings`: what a person
+    should look at."""
 
     batch: str | None
     warnings: tuple[Sentence, ...]
@@ -87,9 +87,9 @@ class LinkDocument(msgspec.Struct, frozen=True, kw_only=True):
 
 class HostDocument(msgspec.Struct, frozen=True, kw_only=True):
     """What the transfer host sees. `text`: its state as a sentence, `detail`: why. `poll_age_s`: of the last look at
-    the batch system, null: none has succeeded; `fault`: why the last one failed. `peer_pending`: jobs that wait in the
-    other cluster, null: not known; `offer`: how many more it takes. `pending`: jobs that wait here; `room`: how many
-    more may come. `permits_given`, `permits_held`: of both directions, not used yet. `starters`: methods that wait.
+    the batch system, null: none has succeeded; `fault`: why the last one failed. `peer_pending`: jobs that wait in
+    the other cluster, null: not known; `offer`: how many more it takes. `pending`: jobs that wait here; `room`:
+    how many more may come. `permits_given`, `permits_held`: of both directions, not used yet. `starters`: methods that wait.
     `leaving`, `coming`: jobs by state. `left`, `taken`: what came of jobs since the agent has the plan. `full`: jobs
     that were refused since there was no room for their records. `looks`, `calls_failed`: of the batch system."""
 

@@ -33,13 +33,15 @@ def published(node: NodeApi) -> Published:
     held = membership.documents.by_name.get(TRANSFER)
     if held is None:
         return Published(None, of_plan(None, network, 0))
-    fault, plan = "", None
+    fault = ""
+    plan: Plan | None = None
     try:
         plan = decode_plan(held.order.body)
-        if plan.host > network.size:
-            plan, fault = None, f"its host is number {plan.host}, outside the network {network.text}"
     except PlanError as error:
         fault = str(error)
+    if plan is not None and plan.host > network.size:
+        fault = f"its host is number {plan.host}, outside the network {network.text}"
+        plan = None
     principal, _ = membership.signers.get(TRANSFER, ("", ""))
     shown = of_plan(
         plan,
