@@ -43,12 +43,12 @@ from subord.services.files.sets import showing as showing_sets
 from subord.services.hosts import documents as hosts
 from subord.services.machines.shown.documents import MachinesShownDocument
 from subord.services.machines.telling import documents as machines
-from subord.services.transfer.telling import documents as transfer
 from subord.services.metrics.branches import document as branches
 from subord.services.metrics.past import document as past
 from subord.services.metrics.plan import carried
 from subord.services.shares.simulation.measures import Shares
 from subord.services.shares.telling import documents as shares
+from subord.services.transfer.telling import documents as transfer
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 Schema = dict[str, Any]

@@ -8,9 +8,86 @@ from subord.config.schema import TransferConfig
 from subord.core.carriage.documents import NEVER_MS, TRANSFER, Document
 from subord.core.carriage.orders import Order, Verdict
 from subord.runtime.transfer.state import COMES, LEAVES, OTHER_NODE, TRANSFERS, JobState, State
-from subord.services.transfer.plan import Peer, Plan, TransferQueue, decode_plan, encode_plan
+from subord.services.transfer.plan import Peer, Plan, TransferQueue, User, decode_plan, encode_plan
 from tests.api.fake_node_api import FakeNode, World
 
 AT_MS = 1_795_682_000_000
-DER = "MIIBBTCBrAIUMA=="
-CERTIFICATE = "MIICAA==" if False else ""
+CERTIFICATE = "MIIAAA=="
+PEER = Peer(name="south", addresses=("10.0.1.5:9720",), certificates=(CERTIFICATE,))
+PLAN = Plan(
+    host=1,
+    cluster="north",
+    peer=PEER,
+    queues=(TransferQueue(name="transfer"),),
+    slots_max=16,
+    users=(User(theirs="eve", ours="ann"),),
+)
+LEAVING = JobState(LEAVES, "12", 0, "ann", "abroad", "1001", "running", "run", 1_795_682_000.0)
+STUCK = JobState(LEAVES, "9", 3, "bob", "unknown", "990", "", "run", 1_795_681_000.0, "its end is not known")
+COMING = JobState(COMES, "77", 0, "ann", "here", "455", "suspended", "suspended", 1_795_682_100.0)
+
+
+class TransferNodes:
+    """All nodes keep their state; `node` is asked by the commands."""
+
+    def __init__(self, asked: int = 7) -> None:
+        self.world = World()
+        for each in self.world.leaders:
+            self.world.known[each] = FakeNode(self.world, each)
+        self.node = self.world.known[asked]
+        self.configure(1, batch="gridengine")
+
+    @property
+    def now(self) -> float:
+        return self.node.tracker.wall_ms / 1000
+
+    @property
+    def plan(self) -> Plan | None:
+        """What the asked node holds."""
+        held = self.node.tracker.membership.documents.by_name.get(TRANSFER)
+        return None if held is None else decode_plan(held.order.body)
+
+    def configure(self, position: int, **fields: Any) -> None:
+        self.world.known[position].transfer.config = TransferConfig(**fields)
+
+    def hold(self, version: int, plan: Plan | bytes = PLAN, principal: str = "ann") -> None:
+        """The asked node has this plan, or a document with this body."""
+        body = plan if isinstance(plan, bytes) else encode_plan(plan)
+        order = Order(TRANSFER, version, AT_MS + version, NEVER_MS, body)
+        self.node.tracker.take([(Document(*order), Verdict("", principal, "SHA256:x"))])
+
+    def say(self, state: State, *positions: int) -> None:
+        """How these nodes take part; without positions all."""
+        for each in positions or sorted(self.world.leaders):
+            self.world.known[each].transfer.state = state
+
+    def transfer(self, version: int = 2, plan: Plan = PLAN, **fields: Any) -> State:
+        """All nodes follow a plan; the first one is the transfer host."""
+        self.hold(version, plan)
+        self.say(State(word=OTHER_NODE, version=version))
+        given: dict[str, Any] = {
+            "batch": "gridengine",
+            "cluster": plan.cluster,
+            "peer": plan.peer_name,
+            "slots_max": plan.slots_max,
+            "idle_max": plan.idle,
+            "poll_s": plan.poll_s,
+            "at": self.now - 3,
+            "heard_at": self.now - 1.5,
+            "asked_at": self.now - 2,
+            "is_up": True,
+            "peer_pending": 2,
+            "offer": 3,
+            "pending": 1,
+            "room": 4,
+            "permits_given": 1,
+            "starters": 2,
+            "leaving": {"abroad": 1, "unknown": 1},
+            "coming": {"suspended": 1},
+            "left": {"left": 40, "ended": 38},
+            "messages": {"asked": 12},
+            "jobs": (STUCK, LEAVING, COMING),
+        }
+        found = State(word=TRANSFERS, version=version, **{**given, **fields})
+        self.say(found, 1)
+        return found

@@ -208,8 +208,9 @@ def test_every_command_with_json_has_a_schema() -> None:
     of_shares = {f"shares {each}" for each in ("set", "status", "why", "off")}  # test_shares_command.py
     of_plans = {f"elastic {each}" for each in ("set", "off", "status", "why", "nodes", "poll", "statistics")}
     of_machines = {f"machines {each}" for each in ("plan", "off", "list", "status", "why", "drain", "policy check")}
+    of_transfer = {f"transfer {each}" for each in ("key", "plan", "off", "setup", "status", "jobs")}
     of_sinks = "account report"  # test_account_command.py
-    of_documents = of_shares | of_plans | of_machines | {"hosts off"}  # test_hosts_command.py
+    of_documents = of_shares | of_plans | of_machines | of_transfer | {"hosts off"}  # test_hosts_command.py
     assert with_json == {*ASKED, *CHANGING, *ALONE, *of_operators, *of_agents, *of_documents, of_sinks, "simulate"}
     assert with_json <= {file.stem.replace("-", " ").replace("log level", "log-level") for file in SCHEMAS.iterdir()}
 

@@ -69,9 +69,13 @@ def bound(path: Path) -> trio.SocketListener:
     """A socket for all users of this host. Raises OSError."""
     path.unlink(missing_ok=True)
     own = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
-    own.bind(str(path))
-    os.chmod(path, 0o666)  # noqa: S103 - the kernel tells who asks
-    own.listen(_BACKLOG)
+    try:
+        own.bind(str(path))
+        os.chmod(path, 0o666)  # noqa: S103 - the kernel tells who asks
+        own.listen(_BACKLOG)
+    except OSError:
+        own.close()
+        raise
     return trio.SocketListener(trio.socket.from_stdlib_socket(own))
 
 

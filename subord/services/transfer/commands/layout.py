@@ -52,7 +52,7 @@ def plan_lines(plan: Document) -> Iterator[str]:
     else:
         yield "no job comes: slots_max is 0"
     tables = [count(plan[key], word) for key, word in (("users", "user"), ("requests", "request")) if plan[key]]
-    mapped = f"; {' and '.join(tables)} are mapped" if tables else ""
+    mapped = f"; mapped: {', '.join(tables)}" if tables else ""
     yield f"a look at the batch system each {plan['poll_s']} s, permits for {plan['lease_s']} s{mapped}"
 
 

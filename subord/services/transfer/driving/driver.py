@@ -30,6 +30,10 @@ from subord.services.transfer.records import Records
 Answering = Callable[[bytes], Awaitable[bytes]]
 
 
+class SocketError(Exception):
+    """Methods cannot ask. A sentence without a full stop, with what to do."""
+
+
 class Link(Protocol):
     """To the other cluster, in both directions."""
 
@@ -75,8 +79,12 @@ class Driver:
         self.exchanging.attend()
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Until it is cancelled. Raises RecordsError, and OSError: the socket cannot be made."""
-        listener = answering.bound(Path(self._socket))
+        """Until it is cancelled. Raises RecordsError, SocketError."""
+        try:
+            listener = answering.bound(Path(self._socket))
+        except OSError as error:
+            reason = error.strerror or str(error)
+            raise SocketError(f"{self._socket} cannot be made: {reason}: correct transfer.socket") from None
         try:
             async with trio.open_nursery() as nursery:
                 await nursery.start(partial(answering.serve, listener, self.starters))

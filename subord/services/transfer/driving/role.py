@@ -25,7 +25,7 @@ from subord.services.batch.adapter import environment_of
 from subord.services.transfer.cells.choosing import cell_of
 from subord.services.transfer.cells.interface import Cell
 from subord.services.transfer.checking import hosting_fault
-from subord.services.transfer.driving.driver import Driver, Site
+from subord.services.transfer.driving.driver import Driver, Site, SocketError
 from subord.services.transfer.driving.telling import Seen, state_of
 from subord.services.transfer.driving.waking import Wake
 from subord.services.transfer.linking.certificate import CertificateError, read
@@ -81,10 +81,8 @@ class Role(role.Role):
                 await self._run(driver, link)
         except (RecordsError, CertificateError) as error:
             return f"{error}; {HALTED}"
-        except OSError as error:
-            return f"{config.socket} cannot be made: {error.strerror or error}; {HALTED}: correct transfer.socket"
         except BaseExceptionGroup as group:
-            errors, others = group.split(RecordsError)
+            errors, others = group.split((RecordsError, SocketError))
             if errors is None or others is not None:
                 raise
             return f"{_first(errors)}; {HALTED}"

@@ -90,8 +90,9 @@ class HostDocument(msgspec.Struct, frozen=True, kw_only=True):
     the batch system, null: none has succeeded; `fault`: why the last one failed. `peer_pending`: jobs that wait in
     the other cluster, null: not known; `offer`: how many more it takes. `pending`: jobs that wait here; `room`:
     how many more may come. `permits_given`, `permits_held`: of both directions, not used yet. `starters`: methods
-    that wait. `leaving`, `coming`: jobs by state. `left`, `taken`: what came of jobs since the agent has the plan. `full`: jobs
-    that were refused since there was no room for their records. `looks`, `calls_failed`: of the batch system."""
+    that wait. `leaving`, `coming`: jobs by state. `left`, `taken`: what came of jobs since the agent has the plan.
+    `full`: jobs that were refused since there was no room for their records. `looks`, `calls_failed`: of the batch
+    system."""
 
     address: Address
     state: str

@@ -1,0 +1,342 @@
+"""The plan of transfer queues at the agent, from the daemon's side: who is the transfer host, and what it tells."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from math import inf
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+import trio
+import trio.testing
+from conditions import IO_S
+from fake_operators import CLUSTER, FakeVerifier, signed
+from signed_orders import NOW_MS
+
+from subord.agent import judge, serving
+from subord.agent.check_transfer import lines
+from subord.agent.journal import Journal
+from subord.agent.judge import Judge
+from subord.agent.revoked import RevokedList
+from subord.agent.serving import Server
+from subord.api.http.sockets import bind_unix
+from subord.config.load import load
+from subord.config.schema import TransferConfig
+from subord.core.address.network import Network
+from subord.core.carriage.documents import NEVER_MS, TRANSFER, Document, Documents
+from subord.core.carriage.orders import Order
+from subord.runtime.counters import Counters
+from subord.runtime.frames import Frames
+from subord.runtime.orders.agent import Agent, Done, decode_done
+from subord.runtime.transfer import state
+from subord.runtime.transfer.state import State
+from subord.runtime.transfer.talk import decode_said
+from subord.services.acting import act_of
+from subord.services.role import GRACE_S
+from subord.services.transfer import agent as transfer_agent
+from subord.services.transfer.driving import role
+from subord.services.transfer.jobs import Spec
+from subord.services.transfer.linking.certificate import ensured
+from subord.services.transfer.linking.counts import Counts
+from subord.services.transfer.plan import Peer, Plan, TransferQueue
+from subord.services.transfer.records import Records
+from tests.agent.test_agent_judge import revoking
+from tests.services.test_files_sets import ME, POSITION
+from tests.transfer.cell_in_memory import MemoryCell, MemoryLink
+
+POLICY = f"""[[allow]]
+principals = ["ann", "bob"]
+services = ["transfer"]
+users = ["{ME}"]
+"""
+NETWORK = Network.parse("127.0.0.0/24")
+PEER = Peer(name="south", addresses=("127.0.0.9:9720",), certificates=("MIIAAA==",))
+HOSTED = Plan(host=POSITION, cluster="north", peer=PEER, queues=(TransferQueue(name="transfer"),), slots_max=4)
+ELSEWHERE = msgspec.structs.replace(HOSTED, host=POSITION + 1)
+OFF = Plan(host=0)
+END_S_MAX = 200.0
+
+
+class FakeLink(MemoryLink):
+    """As the link of one plan."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.counts = Counts()
+        self.listening_fault = ""
+
+
+class Talk:
+    """A connection of the daemon."""
+
+    def __init__(self, stream: trio.SocketStream) -> None:
+        self._frames = Frames(stream)
+
+    async def next(self) -> State | Done | None:
+        with trio.fail_after(END_S_MAX):
+            data = await self._frames.next(1 << 22)
+        if data is None:
+            return None
+        said = decode_said(data)
+        return decode_done(data) if said is None else said.state
+
+    async def state(self, wanted: Callable[[State], object] = lambda _: True) -> State:
+        while not (isinstance(found := await self.next(), State) and wanted(found)):
+            assert isinstance(found, State), found
+        return found
+
+
+class Node:
+    """The agent of one node behind its socket, and the daemon's side."""
+
+    def __init__(self, top: Path) -> None:
+        self.top = top
+        self.directory = top / "agent"
+        self.directory.mkdir(mode=0o700)
+        self.config = TransferConfig(
+            batch="gridengine", key=str(top / "key"), listen="", socket=str(top / "methods.sock")
+        )
+        self.revoked: Document | None = None
+        self.cell = MemoryCell()
+        self.links = list[FakeLink]()
+        (top / "policy.toml").write_text(POLICY)
+        self.agent = Agent(str(top / "agent.sock"), Counters(), lambda: self.revoked)
+
+    @property
+    def has_socket(self) -> bool:
+        return os.path.exists(self.config.socket)
+
+    def link(self, *_: object) -> FakeLink:
+        self.links.append(FakeLink())
+        return self.links[-1]
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[Server]:
+        operators: Any = FakeVerifier(dict.fromkeys(("ann", "bob", "mia"), "subord.plans subord.identity"))
+        operators.revoke = lambda _: None
+        one = Judge(
+            CLUSTER,
+            POSITION,
+            verifier=operators,
+            revoked=RevokedList(str(self.directory), operators, CLUSTER, wall=lambda: NOW_MS / 1000),
+            policy_path=str(self.top / "policy.toml"),
+            offers=lambda _: True,
+            follows=lambda _: True,
+            wall=lambda: NOW_MS / 1000,
+        )
+        journal = Journal(str(self.directory))
+        server = Server(one, journal, act_of, {os.geteuid()}, inf, transfer=self.config, network=NETWORK)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(server.run, bind_unix(self.top / "agent.sock"))
+            yield server
+            nursery.cancel_scope.cancel()
+        (self.top / "agent.sock").unlink()
+        journal.close()
+
+    @asynccontextmanager
+    async def following(self, document: Document) -> AsyncIterator[Talk]:
+        stream = await self.agent.attend(document)
+        assert stream is not None
+        async with stream:
+            yield Talk(stream)
+
+    async def ended(self, document: Document) -> list[State | Done | None]:
+        """All that is said of a plan."""
+        found = list[State | Done | None]()
+        async with self.following(document) as talk:
+            while not found or isinstance(found[-1], State):
+                found.append(await talk.next())
+        return found
+
+
+def plan(version: int = 1, what: Plan | bytes = HOSTED, by: str = "ann") -> Document:
+    body = what if isinstance(what, bytes) else msgspec.json.encode(what)
+    return signed(Order(TRANSFER, version, NOW_MS + version, NEVER_MS, body), by)
+
+
+@pytest.fixture
+def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Node:
+    for each in (judge, serving):
+        monkeypatch.setattr(each, "ROOT", ME)
+    monkeypatch.setattr(transfer_agent, "_nodes", {})
+    found = Node(tmp_path)
+    monkeypatch.setattr(role, "make_cell", lambda *_: found.cell)
+    monkeypatch.setattr(role, "make_link", found.link)
+    return found
+
+
+@pytest.fixture
+def clock() -> trio.abc.Clock:
+    return trio.testing.MockClock(autojump_threshold=IO_S)
+
+
+# -- who is the transfer host ---------------------------------------------------------------------------------------
+
+
+async def test_the_node_that_the_plan_names_is_the_transfer_host(node: Node, clock: object) -> None:
+    async with node.running(), node.following(plan(3)) as talk:
+        found = await talk.state(lambda each: each.at)
+        assert (found.word, found.version, found.batch) == (state.TRANSFERS, 3, "gridengine")
+        assert (found.cluster, found.peer, found.slots_max) == ("north", "south", 4)
+        assert stat.S_ISSOCK(os.stat(node.config.socket).st_mode)
+        found = await talk.state(lambda each: each.link_fault)
+        assert "does not answer" in found.link_fault
+        node.cell.is_silent = True
+        found = await talk.state(lambda each: each.fault)
+        assert (found.fault, found.pending) == ("it does not answer; nothing was changed: start it", 0)
+
+
+@pytest.mark.parametrize(("what", "word"), [(OFF, state.OFF), (ELSEWHERE, state.OTHER_NODE)])
+async def test_another_node_says_so_and_is_done(node: Node, what: Plan, word: str) -> None:
+    async with node.running():
+        assert await node.ended(plan(1, what)) == [State(word=word, version=1), Done(principal="ann")]
+    assert node.links == []
+
+
+async def test_a_newer_plan_takes_over_when_the_work_of_the_older_one_has_ended(node: Node, clock: object) -> None:
+    async with node.running(), node.following(plan(1)) as talk:
+        await talk.state(lambda each: each.at)
+        async with node.following(plan(2)) as other:
+            found = await other.state(lambda each: each.at)
+            assert found.version == 2
+            assert [each.answer is None for each in node.links] == [True, False]
+            while isinstance(last := await talk.next(), State):
+                pass
+            assert last == Done(principal="ann")
+    assert not node.has_socket
+
+
+async def test_the_same_plan_goes_on_without_a_break(node: Node, clock: object) -> None:
+    async with node.running():
+        async with node.following(plan(1)) as talk:
+            await talk.state(lambda each: each.at)
+        async with node.following(plan(1)) as talk:
+            assert (await talk.state()).at
+        assert len(node.links) == 1
+
+
+async def test_an_older_plan_is_refused(node: Node, clock: object) -> None:
+    async with node.running(), node.following(plan(2)) as talk:
+        await talk.state(lambda each: each.at)
+        (done,) = await node.ended(plan(1, OFF))
+        assert isinstance(done, Done)
+        assert done.cause
+        assert node.has_socket
+
+
+async def test_without_a_daemon_the_work_ends(node: Node, clock: object) -> None:
+    async with node.running():
+        async with node.following(plan(1)) as talk:
+            await talk.state(lambda each: each.at)
+        await trio.sleep(GRACE_S + 5)
+        assert not node.has_socket
+
+
+async def test_an_operator_who_is_revoked_ends_the_work(node: Node, clock: object) -> None:
+    async with node.running(), node.following(plan(1)) as talk:
+        await talk.state(lambda each: each.at)
+        node.revoked = revoking("ann", Documents(), "bob")
+        await node.ended(plan(2, OFF, "bob"))
+        while isinstance(await talk.next(), State):
+            pass
+        assert not node.has_socket
+
+
+# -- faults ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("body", [b"x", b'{"host": 1}', b'{"host": 1, "colour": 2}'])
+async def test_a_plan_that_cannot_be_followed_is_refused(node: Node, body: bytes) -> None:
+    async with node.running():
+        (done,) = await node.ended(plan(1, body))
+    assert isinstance(done, Done)
+    assert done.cause == "malformed"
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [({"batch": ""}, "transfer.batch is empty on this node"), ({"batch": "slurm"}, "Slurm, whose jobs cannot leave")],
+    ids=["none", "slurm"],
+)
+async def test_a_node_without_what_it_needs_says_so(node: Node, changed: dict[str, Any], words: str) -> None:
+    node.config = msgspec.structs.replace(node.config, **changed)
+    async with node.running():
+        *said, done = await node.ended(plan(1))
+    assert isinstance(done, Done)
+    assert done.cause == "failed"
+    last = said[-1]
+    assert isinstance(last, State)
+    assert (last.word, words in last.detail) == (state.FAILED, True)
+    assert last.detail.endswith("no job crosses, and those that are away run on")
+
+
+async def test_a_link_without_a_key_is_told(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(role, "make_link", role._link)
+    async with node.running():
+        *said, _ = await node.ended(plan(1))
+    assert isinstance(said[-1], State)
+    assert "`subord transfer key`" in said[-1].detail
+
+
+async def test_a_socket_that_cannot_be_made_is_told(node: Node) -> None:
+    node.config = msgspec.structs.replace(node.config, socket=str(node.top / "nowhere" / "socket"))
+    async with node.running():
+        *said, _ = await node.ended(plan(1))
+    assert isinstance(said[-1], State)
+    assert "correct transfer.socket" in said[-1].detail
+
+
+async def test_records_that_cannot_be_written_end_the_work(
+    node: Node, clock: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from subord.runtime.record_file import RecordsError
+
+    def full(*_: object) -> int:
+        raise RecordsError("the disk is full")
+
+    node.cell.add("12", Spec(user=ME, name="x", script="true\n"))
+    monkeypatch.setattr(Records, "write", full)
+    async with node.running(), node.following(plan(1)) as talk:
+        await talk.state(lambda each: each.at)
+        from subord.services.transfer.local import Start, line_of
+
+        async with await trio.open_unix_socket(node.config.socket) as stream:
+            await stream.send_all(line_of(Start(job="12", queue="transfer")))
+            found = await talk.state(lambda each: each.word == state.FAILED)
+            assert found.detail.startswith("the disk is full")
+            assert await talk.next() == Done("failed", principal="ann")
+
+
+# -- the check of the configuration ---------------------------------------------------------------------------------
+
+
+def test_the_check_says_what_is_missing(tmp_path: Path) -> None:
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    for name in ("qstat", "qhost", "qconf", "qmod", "qacct"):
+        (folder / name).write_text("#!/bin/sh\n")
+        (folder / name).chmod(0o755)
+    key = tmp_path / "link.key"
+    file = tmp_path / "subord.toml"
+    table = f'[transfer]\nbatch = "gridengine"\nbatch_environment = ["PATH={folder}"]\nkey = "{key}"\n'
+    file.write_text(f'[cluster]\nnetwork = "10.0.0.0/24"\n{table}socket = "{tmp_path}/methods"\n')
+    found = list(lines(load(str(file))))
+    assert found[0] == (
+        "transfer: this node may be the transfer host of a cluster of gridengine; it listens at :9720",
+        False,
+    )
+    assert [text for text, _ in found if "`subord transfer key`" in text]
+    ensured(str(key))
+    assert list(lines(load(str(file)))) == [(found[0][0], True)]
+    key.chmod(0o644)
+    assert not next(lines(load(str(file))))[1]
+    (folder / "qmod").unlink()
+    file.write_text(file.read_text().replace(f"{tmp_path}/methods", "/nowhere/methods"))
+    texts = [text for text, _ in lines(load(str(file)))]
+    assert any("qmod is not in" in each for each in texts)
+    assert any("/nowhere is no directory that can be written to" in each for each in texts)

@@ -1,0 +1,287 @@
+"""`subord transfer`: what is published, refused, shown and set up, and the exit codes."""
+
+from __future__ import annotations
+
+import io
+import stat
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from loops import over
+
+from subord.client import exit_codes
+from subord.services.batch.records import Done, Fault, Refused, Unavailable
+from subord.services.transfer.cells.gridengine import setup
+from subord.services.transfer.cells.gridengine.settings import Settings
+from subord.services.transfer.commands.given import GivenError, parsed
+from subord.services.transfer.plan import Plan
+from tests.api.served_node import fake_daemon
+from tests.api.transfer_nodes import PLAN
+from tests.cli.test_json import fitting
+from tests.cli.transfer_stage import FILE, Said, TransferStage
+
+LINES = [
+    "jobs leave from transfer; one without a permit for 60 s goes back",
+    "at most 16 jobs come, while at most 4 jobs wait here, each as the user of the same name",
+    "a look at the batch system each 5 s, permits for 30 s; mapped: 1 user",
+]
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> Iterator[TransferStage]:
+    stage = TransferStage(tmp_path)
+    with fake_daemon(stage.node) as stage.path:
+        yield stage
+
+
+# -- plan -----------------------------------------------------------------------------------------------------------
+
+
+def test_the_first_plan(stage: TransferStage, capsys: Said) -> None:
+    code, lines, err = stage.type(capsys, "plan", "FILE")
+    assert (code, err) == (exit_codes.OK, "")
+    assert stage.plan == PLAN
+    assert lines[0].startswith("version 1 published by ann at 20")
+    assert lines[0].endswith(": 10.0.0.1 is the transfer host of north")
+    assert lines[1].startswith("the other cluster is south at 10.0.1.5:9720, certificate ")
+    assert lines[2:] == LINES
+    code, lines, _ = stage.type(capsys, "plan", "FILE")
+    assert (code, lines[-1]) == (exit_codes.OK, "nothing differs from version 1")
+
+
+def test_a_plan_in_json(stage: TransferStage, capsys: Said) -> None:
+    document = {**msgspec.to_builtins(PLAN), "host": "10.0.0.1"}
+    stage.write(msgspec.json.encode(document).decode())
+    code, lines, _ = stage.type(capsys, "plan", "FILE", "--json")
+    found = fitting("transfer-plan", lines[0])
+    assert (code, found["version"], found["batch"], found["host"]) == (exit_codes.OK, 1, "gridengine", "10.0.0.1")
+    assert stage.plan == PLAN
+
+
+def test_a_plan_from_standard_input(stage: TransferStage, capsys: Said, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(FILE.encode())))
+    assert stage.type(capsys, "plan", "-")[0] == exit_codes.OK
+    assert stage.plan == PLAN
+
+
+def test_a_check_changes_nothing(stage: TransferStage, capsys: Said) -> None:
+    code, lines, _ = stage.type(capsys, "plan", "FILE", "--check")
+    assert (code, lines[0]) == (
+        exit_codes.OK,
+        "version 1 would be published by ann: 10.0.0.1 is the transfer host of north",
+    )
+    assert stage.plan is None
+
+
+def test_a_plan_by_which_nothing_crosses(stage: TransferStage, capsys: Said) -> None:
+    stage.write(FILE.replace("slots_max = 16", "").replace('[[queues]]\nname = "transfer"\n', ""))
+    code, lines, _ = stage.type(capsys, "plan", "FILE")
+    assert code == exit_codes.OK
+    assert "no job leaves: the plan has no queues" in lines
+    assert "no job comes: slots_max is 0" in lines
+    assert lines[-1].startswith("note: no job leaves, and none comes")
+
+
+def test_the_host(stage: TransferStage, capsys: Said) -> None:
+    """The option counts before the file, that before the plan, and that before this node."""
+    for each in (4, 7):
+        stage.configure(each, batch="gridengine")
+    stage.type(capsys, "plan", "FILE", "--host", "10.0.0.4")
+    assert stage.plan is not None
+    assert stage.plan.host == 4
+    stage.write(FILE.partition("\n")[2])
+    stage.type(capsys, "plan", "FILE")
+    assert stage.plan.host == 4
+    stage.node.tracker.membership.documents.drop(["transfer/plan"])
+    stage.type(capsys, "plan", "FILE")
+    assert stage.plan.host == 7
+
+
+BARE = FILE.partition("\n")[2]
+
+
+@over(
+    ("text", "complaint"),
+    [
+        ("x = ", "it is no TOML: Invalid value"),
+        ('{"host": ', "it is no JSON: "),
+        ("", "it names no other cluster: write a table [peer]"),
+        ("host = 3\n" + BARE, "host must be a string: the name or the address of the transfer host"),
+        ("colour = 1\n" + BARE, "the plan: there is no key colour"),
+        (BARE.replace("certificates", "keys"), "peer: there is no key keys"),
+        (BARE.replace('name = "south"\n', ""), "peer: the key name is missing"),
+        (BARE.replace("= 16", "= -1"), "slots_max: expected int >= 0"),
+        (BARE.replace('"10.0.1.5:9720"', '"10.0.1.5"'), "the address 10.0.1.5 is not HOST:PORT"),
+        (BARE.replace("MIIAAA==", "AAAA"), "is no certificate"),
+        (BARE.replace('"south"', '"north"'), "this cluster and its peer are both called north"),
+        (BARE.replace('"ann"', '"root"'), "a job of the other cluster would run as root"),
+    ],
+)
+def test_a_wrong_file(text: str, complaint: str) -> None:
+    with pytest.raises(GivenError) as raised:
+        parsed(text)
+    assert complaint in str(raised.value)
+    assert not str(raised.value).endswith(".")
+
+
+def test_a_wrong_file_changes_nothing(stage: TransferStage, capsys: Said) -> None:
+    for content, words in (
+        (b"colour = 1\n", "it names no other cluster"),
+        (b"\xff", "is no text in UTF-8"),
+        (b"#" * 100_000, "has more than 65536 bytes"),
+    ):
+        stage.file.write_bytes(content)
+        code, lines, err = stage.type(capsys, "plan", "FILE", "--force")
+        assert (code, lines, stage.plan) == (exit_codes.USAGE, [], None)
+        assert words in err
+        assert err.endswith("; nothing was changed\n")
+    stage.file.unlink()
+    assert "cannot read plan.toml: No such file" in stage.type(capsys, "plan", "FILE")[2]
+    assert stage.node.orders.given == [], "no node is asked"
+
+
+def test_a_plan_that_is_too_long(stage: TransferStage, capsys: Said) -> None:
+    users = "".join(f'[[users]]\ntheirs = "u{each:060}"\nours = "u{each:060}"\n' for each in range(100))
+    stage.write(FILE + users)
+    code, _, err = stage.type(capsys, "plan", "FILE")
+    assert (code, stage.plan) == (exit_codes.USAGE, None)
+    assert "at most 8192 have room: shorten its tables; nothing was changed" in err
+
+
+@over("node", ["11.0.0.1", "nowhere"])
+def test_an_unknown_host(node: str, capsys: Said, tmp_path: Path) -> None:
+    stage = TransferStage(tmp_path)
+    with fake_daemon(stage.node) as stage.path:
+        code, lines, err = stage.type(capsys, "plan", "FILE", "--host", node)
+    assert (code, lines, stage.plan) == (exit_codes.NO_SUCH_NODE, [], None), err
+    assert err.endswith("; nothing was changed\n")
+
+
+@over(
+    ("batch", "exit_code", "words"),
+    [
+        ("", exit_codes.CONFIGURATION, "10.0.0.1 has no batch system: set transfer.batch"),
+        ("slurm", exit_codes.CONFIGURATION, "10.0.0.1 has Slurm, whose jobs cannot leave"),
+        (None, exit_codes.TRY_AGAIN, "whether 10.0.0.4 has a batch system is not known: the node is down"),
+    ],
+)
+def test_a_host_that_cannot_follow(
+    batch: str | None, exit_code: int, words: str, capsys: Said, tmp_path: Path
+) -> None:
+    stage = TransferStage(tmp_path)
+    if batch is None:
+        stage.world.gone.add(4)
+        stage.write(FILE.replace("10.0.0.1", "10.0.0.4"))
+    else:
+        stage.configure(1, batch=batch)
+    with fake_daemon(stage.node) as stage.path:
+        code, lines, err = stage.type(capsys, "plan", "FILE")
+        assert (code, lines, stage.plan) == (exit_code, [], None), err
+        assert words in err
+        assert "--force" in err
+        code, _, _ = stage.type(capsys, "plan", "FILE", "--force")
+        assert (code, stage.plan is not None) == (exit_codes.OK, True)
+
+
+def test_off(stage: TransferStage, capsys: Said) -> None:
+    stage.type(capsys, "plan", "FILE")
+    code, lines, _ = stage.type(capsys, "off", "--check")
+    assert (code, lines) == (
+        exit_codes.OK,
+        ["version 2 would be published by ann: transfer is off; jobs stay where they are"],
+    )
+    code, lines, _ = stage.type(capsys, "off")
+    assert code == exit_codes.OK
+    assert lines[0].endswith(": transfer is off; jobs stay where they are")
+    assert stage.plan == Plan(host=0)
+    _, lines, _ = stage.type(capsys, "off", "--json")
+    assert fitting("transfer-off", lines[0])["off"] is True
+
+
+# -- setup ----------------------------------------------------------------------------------------------------------
+
+
+def test_setup_prints(stage: TransferStage, capsys: Said) -> None:
+    stage.hold(1)
+    stage.configure(7, batch="gridengine", socket="/run/methods")
+    code, lines, _ = stage.type(capsys, "setup", "--slots", "12", "--idle", "9", "--host", "head")
+    assert code == exit_codes.OK
+    text = "\n".join(" ".join(line.split()) for line in lines)
+    for each in (
+        "qconf -ah head",
+        "slots 12",
+        "load_thresholds otherjobs=10",
+        "remote remote BOOL == YES NO 0 0",
+        "qconf -aattr queue complex_values remote=FALSE all.q",
+        "-I -m subord.services.transfer.methods start --socket /run/methods",
+    ):
+        assert each in text
+    _, lines, _ = stage.type(capsys, "setup", "--json")
+    found = fitting("transfer-setup", lines[0])
+    assert (found["applied"], found["queues"]) == (False, ["transfer"])
+
+
+def test_setup_needs_a_plan_and_grid_engine(stage: TransferStage, capsys: Said) -> None:
+    code, _, err = stage.type(capsys, "setup")
+    assert (code, "there is no plan with transfer queues" in err) == (exit_codes.CONFIGURATION, True)
+    stage.hold(1)
+    code, _, err = stage.type(capsys, "setup", "--apply")
+    assert (code, "this node has no Grid Engine" in err) == (exit_codes.CONFIGURATION, True)
+
+
+@pytest.mark.parametrize("word", ["apply", "remove"])
+def test_setup_acts(stage: TransferStage, capsys: Said, monkeypatch: pytest.MonkeyPatch, word: str) -> None:
+    """Several queues have scripts of their own, and are no queues whose jobs stay."""
+    given = list[Settings]()
+    outcomes: list[Any] = [Done(True), Done(False), Refused("jobs are in it"), Unavailable(Fault.SLOW, "no answer")]
+
+    async def act(_: object, own: Settings) -> Any:
+        given.append(own)
+        return outcomes[len(given) - 1]
+
+    monkeypatch.setattr(setup, "set_up" if word == "apply" else "take_away", act)
+    queues = tuple(msgspec.structs.replace(PLAN.queues[0], name=each) for each in ("big", "small"))
+    stage.hold(1, msgspec.structs.replace(PLAN, queues=queues, is_high_throughput=True))
+    stage.configure(7, batch="gridengine")
+    code, lines, _ = stage.type(capsys, "setup", f"--{word}", "--host", "head", "--other", "all.q", "--other", "big")
+    assert code == exit_codes.OK
+    assert lines[:2] == [f"big: {'set up' if word == 'apply' else 'taken away'}", "small: nothing was to be done"]
+    assert any("restart the execd of head" in line for line in lines) == (word == "apply")
+    assert [each.folder for each in given] == ["/etc/subord/transfer/big", "/etc/subord/transfer/small"]
+    assert [(each.others, each.threshold) for each in given] == [(("all.q",), None)] * 2
+    for reason in ("big: jobs are in it", "big: no answer"):
+        code, _, err = stage.type(capsys, "setup", f"--{word}")
+        assert (code, reason in err) == (exit_codes.NOT_REACHED, True), err
+
+
+# -- key ------------------------------------------------------------------------------------------------------------
+
+
+def test_the_key_is_made_once(stage: TransferStage, capsys: Said, tmp_path: Path) -> None:
+    path = tmp_path / "link.key"
+    stage.configure(7, key=str(path))
+    code, lines, _ = stage.type(capsys, "key")
+    assert code == exit_codes.OK
+    assert lines[0].startswith(f"# made: {path}; SHA-256 ")
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    again = stage.type(capsys, "key")[1]
+    assert again[0].startswith(f"# read: {path}; ")
+    assert again[1:] == lines[1:]
+    _, lines, _ = stage.type(capsys, "key", "--json", "--file", str(path))
+    found = fitting("transfer-key", lines[0])
+    assert again[2] == f'certificates = ["{found["certificate"]}"]'
+    assert found["fingerprint"] in again[0]
+    plan = FILE.replace('certificates = ["MIIAAA=="]', again[2])
+    assert parsed(plan).plan.peer is not None
+
+
+def test_a_key_that_others_read_is_refused(stage: TransferStage, capsys: Said, tmp_path: Path) -> None:
+    path = tmp_path / "link.key"
+    stage.type(capsys, "key", "--file", str(path))
+    path.chmod(0o644)
+    code, lines, err = stage.type(capsys, "key", "--file", str(path))
+    assert (code, lines) == (exit_codes.CONFIGURATION, []), err

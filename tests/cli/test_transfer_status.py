@@ -1,0 +1,188 @@
+"""`subord transfer status` and `jobs`: what is shown, and the exit codes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from subord.client import exit_codes
+from subord.core.carriage.engine.bounds import RESULT_BYTES_MAX
+from subord.runtime.transfer.state import FAILED, JOBS_MAX, OFF, OTHER_NODE, State
+from subord.services.transfer.plan import Plan
+from subord.services.transfer.telling import answering
+from tests.api.fake_node_api import FakeTracker
+from tests.api.served_node import fake_daemon
+from tests.api.transfer_nodes import AT_MS, LEAVING, PLAN, TransferNodes
+from tests.cli.test_json import fitting
+from tests.cli.test_transfer_command import LINES
+from tests.cli.transfer_stage import Said, TransferStage
+
+
+@pytest.fixture(autouse=True)
+def clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The clocks of all nodes stand still."""
+    monkeypatch.setattr(FakeTracker, "wall_ms", AT_MS + 1_000_500)
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> Iterator[TransferStage]:
+    stage = TransferStage(tmp_path)
+    with fake_daemon(stage.node) as stage.path:
+        yield stage
+
+
+def text_of(lines: list[str]) -> str:
+    """In one line."""
+    return " ".join(" ".join(lines).split())
+
+
+# -- status ---------------------------------------------------------------------------------------------------------
+
+
+def test_the_status(stage: TransferStage, capsys: Said) -> None:
+    stage.transfer()
+    code, lines, _ = stage.type(capsys, "status")
+    assert code == exit_codes.OK
+    assert lines[0].endswith(": 10.0.0.1 is the transfer host of north")
+    assert lines[2:] == [
+        *LINES,
+        "gridengine was seen 3.0 s ago: jobs that wait here: 1",
+        "south has answered 1.5 s ago: jobs that wait there: 2; it takes 3 more",
+        "south has asked 2.0 s ago",
+        "jobs that leave: 1 abroad, 1 unknown; 2 methods wait for their end",
+        "jobs that come: 1 suspended, limit 16; 4 more may come now",
+        "permits not used yet: 1 of ours, 0 of the other cluster",
+        "in this process: of ours 40 left, 38 ended",
+        "state       nodes",
+        "transfers       1  10.0.0.1",
+        "other node     10  10.0.0.[2-11]",
+        "11 of 11 answered in 0 ms",
+    ]
+    _, lines, _ = stage.type(capsys, "status", "--json")
+    found = fitting("transfer-status", lines[0])
+    assert found["host"]["link"]["messages"] == {"asked": 12}
+    assert found["jobs"] == []
+
+
+def test_what_is_wrong_stands_in_the_status(stage: TransferStage, capsys: Said) -> None:
+    stage.transfer(
+        fault="qstat is silent",
+        link_fault="south shows another certificate",
+        listening_fault="the port is taken",
+        refusals={"stranger": 3},
+        refused_last="10.0.9.9: stranger",
+        at=0.0,
+        heard_at=0.0,
+        asked_at=0.0,
+        pending=None,
+        full=2,
+    )
+    code, lines, _ = stage.type(capsys, "status")
+    assert code == exit_codes.NOT_REACHED
+    for each in (
+        "gridengine does not answer: qstat is silent",
+        "gridengine was not seen yet",
+        "south does not answer: south shows another certificate",
+        "south cannot ask this cluster: the port is taken",
+        "south has not answered yet",
+        "south has not asked yet",
+        "connections that were refused: 3 stranger; the last: 10.0.9.9: stranger",
+        "2 jobs went back since there was no room for more records",
+    ):
+        assert each in lines
+    assert any(line.endswith("none may come now") for line in lines)
+
+
+def test_a_host_that_fails(stage: TransferStage, capsys: Said) -> None:
+    found = stage.transfer()
+    stage.say(msgspec.structs.replace(found, word=FAILED, detail="the disk is full"), 1)
+    code, lines, _ = stage.type(capsys, "status")
+    assert code == exit_codes.NOT_REACHED
+    text = text_of(lines)
+    assert "failed: the agent cannot follow the plan; no job crosses: the disk is full; what follows is from" in text
+    assert "1 node does not follow the plan: failed" in lines
+
+
+def test_a_host_that_is_silent(stage: TransferStage, capsys: Said) -> None:
+    stage.transfer()
+    stage.world.gone.add(1)
+    code, lines, _ = stage.type(capsys, "status")
+    assert code == exit_codes.NOT_REACHED
+    assert "what crosses is not known: 10.0.0.1 has told nothing" in lines
+
+
+def test_the_status_of_some_nodes_has_the_host(stage: TransferStage, capsys: Said) -> None:
+    stage.transfer()
+    code, lines, _ = stage.type(capsys, "status", "10.0.0.4")
+    assert code == exit_codes.OK
+    assert "gridengine was seen 3.0 s ago: jobs that wait here: 1" in lines
+    assert "1 of 1 answered in 0 ms" in lines
+
+
+def test_without_a_plan(stage: TransferStage, capsys: Said) -> None:
+    code, lines, _ = stage.type(capsys, "status")
+    assert (code, lines[0][:15]) == (exit_codes.OK, "no job crosses:")
+    assert "transfer.batch is configured on 10.0.0.1: gridengine" in lines
+    stage.hold(3, Plan(host=0))
+    stage.say(State(word=OFF, version=3))
+    code, lines, _ = stage.type(capsys, "status")
+    assert (code, lines[0].endswith("transfer is off; jobs stay where they are")) == (exit_codes.OK, True)
+
+
+def test_a_plan_of_another_release(stage: TransferStage, capsys: Said) -> None:
+    stage.hold(3, b'{"host": 1, "colour": 2}')
+    code, lines, _ = stage.type(capsys, "status")
+    assert code == exit_codes.NOT_REACHED
+    assert "this release cannot follow it: the plan cannot be read" in text_of(lines)
+
+
+def test_a_host_outside_the_network(stage: TransferStage, capsys: Said) -> None:
+    stage.hold(3, msgspec.structs.replace(PLAN, host=100_000))
+    _, lines, _ = stage.type(capsys, "status")
+    assert "its host is number 100000, outside the network" in text_of(lines)
+
+
+# -- jobs -----------------------------------------------------------------------------------------------------------
+
+
+def test_the_jobs(stage: TransferStage, capsys: Said) -> None:
+    stage.transfer()
+    code, lines, _ = stage.type(capsys, "jobs")
+    assert code == exit_codes.OK
+    assert [line.split() for line in lines[:5]] == [
+        ["way", "job", "user", "state", "there", "seen", "as", "since"],
+        ["leaves", "9.3", "bob", "unknown", "990", "-", "33", "min"],
+        ["its", "end", "is", "not", "known"],
+        ["leaves", "12", "ann", "abroad", "1001", "running", "16", "min"],
+        ["comes", "77", "ann", "here,", "to", "be", "suspended", "455", "suspended", "15", "min"],
+    ]
+    _, lines, _ = stage.type(capsys, "jobs", "--json", "--user", "ann", "--way", "leaves")
+    assert [each["job"] for each in fitting("transfer-jobs", lines[0])["jobs"]] == ["12"]
+
+
+def test_no_jobs(stage: TransferStage, capsys: Said) -> None:
+    assert stage.type(capsys, "jobs")[1][0].startswith("no job crosses: no plan was published")
+    stage.transfer(jobs=())
+    assert stage.type(capsys, "jobs")[1][0] == "no job crosses now"
+    stage.world.gone.add(1)
+    assert stage.type(capsys, "jobs")[0] == exit_codes.NOT_REACHED
+
+
+def test_what_has_no_room_is_counted() -> None:
+    nodes = TransferNodes()
+    jobs = tuple(msgspec.structs.replace(LEAVING, job=str(each), reason="x" * 200) for each in range(JOBS_MAX))
+    nodes.transfer(jobs=jobs, left_out=5)
+    host = nodes.world.known[1]
+    told = answering.told(host, has_jobs=True)  # type: ignore[arg-type]
+    assert told.host is not None
+    assert 0 < len(told.jobs) < JOBS_MAX
+    assert told.host.left_out == 5 + JOBS_MAX - len(told.jobs)
+    assert len(answering.encode(told)) <= RESULT_BYTES_MAX
+    bare = answering.told(host)  # type: ignore[arg-type]
+    assert bare.host is not None
+    assert (bare.jobs, bare.host.left_out) == ((), 5 + JOBS_MAX)
+    other = answering.told(nodes.world.known[2])  # type: ignore[arg-type]
+    assert (other.word, other.host) == (OTHER_NODE, None)

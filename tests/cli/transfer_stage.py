@@ -1,0 +1,53 @@
+"""Transfer queues of eleven nodes, and `subord transfer` at one of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from subord.cli import main
+from tests.api.transfer_nodes import TransferNodes
+
+Said = pytest.CaptureFixture[str]
+FILE = """\
+host = "10.0.0.1"
+cluster = "north"
+slots_max = 16
+
+[peer]
+name = "south"
+addresses = ["10.0.1.5:9720"]
+certificates = ["MIIAAA=="]
+
+[[queues]]
+name = "transfer"
+
+[[users]]
+theirs = "eve"
+ours = "ann"
+"""
+"""PLAN of tests/api/transfer_nodes.py."""
+
+
+class TransferStage(TransferNodes):
+    """`path`: of the control socket of the seventh node. `file`: of the plan."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__()
+        self.path = ""
+        self.file = folder / "plan.toml"
+        self.write(FILE)
+
+    def write(self, text: str) -> None:
+        self.file.write_text(text)
+
+    def type(self, capsys: Said, *words: str) -> tuple[int, list[str], str]:
+        """The exit code, the lines, and what stands on standard error. `FILE` stands for the plan."""
+        typed = [str(self.file) if each == "FILE" else each for each in words]
+        try:
+            code = main(["transfer", *typed, "--socket", self.path])
+        except SystemExit as error:
+            code = int(str(error.code))
+        out, err = capsys.readouterr()
+        return code, out.splitlines(), err.replace(str(self.file), "plan.toml")
