@@ -1,0 +1,93 @@
+"""Drives both sides on the transfer host, until it is cancelled.
+
+Inputs are the plan, records, the cell, the link, and the socket of the methods; outputs are effects of the parts, and
+a call of `changed` whenever a daemon may want to hear something. Invariants: there is one such process on the host,
+because the records have one writer; it ends with RecordsError when they cannot be written.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+import trio
+
+from subord.services.transfer import answering
+from subord.services.transfer.away import Away
+from subord.services.transfer.cells.interface import Cell
+from subord.services.transfer.driving.exchanging import Exchanging
+from subord.services.transfer.driving.polling import UNAVAILABLE_S, Polling
+from subord.services.transfer.driving.starters import Starters
+from subord.services.transfer.driving.writing import Sides
+from subord.services.transfer.home import Home
+from subord.services.transfer.plan import Plan
+from subord.services.transfer.records import Records
+
+Answering = Callable[[bytes], Awaitable[bytes]]
+
+
+class Link(Protocol):
+    """To the other cluster, in both directions."""
+
+    async def ask(self, body: bytes) -> bytes:
+        """Its answer to a message. Raises LinkError."""
+
+    async def serve(self, answer: Answering) -> None:
+        """Until it is cancelled. `answer` raises ExchangeError for what is no message."""
+
+
+class Site(NamedTuple):
+    """What the driver has on its host. `socket`: the path at which methods ask."""
+
+    records: Records
+    cell: Cell
+    link: Link
+    socket: str
+
+
+class Driver:
+    def __init__(self, plan: Plan, site: Site, changed: Callable[[], None] = lambda: None) -> None:
+        """Blocks for the disk. Raises RecordsError."""
+        records, cell, link, self._socket = site
+        clock = trio.current_time
+        self.plan = plan
+        begun = records.begin(int(time.time() * 1000))
+        of_home = Home(plan, begun.life, begun.home, clock())
+        of_away = Away(plan, begun.life, begun.away, clock())
+        self.sides = Sides(of_home, of_away, records.write, clock)
+        self.polling = Polling(self.sides, cell, plan.poll_s, changed, self._speak)
+        self.exchanging = Exchanging(self.sides, link.ask, plan.poll_s, changed, self.polling.attend)
+        self.starters = Starters(self.sides, cell, self._attend, UNAVAILABLE_S)
+        self._link = link
+        self._say = changed
+
+    def _attend(self) -> None:
+        """A method has said something."""
+        self.polling.attend()
+        self.exchanging.attend()
+        self._say()
+
+    def _speak(self) -> None:
+        self.exchanging.attend()
+
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Until it is cancelled. Raises RecordsError, and OSError: the socket cannot be made."""
+        listener = answering.bound(Path(self._socket))
+        try:
+            async with trio.open_nursery() as nursery:
+                await nursery.start(partial(answering.serve, listener, self.starters))
+                nursery.start_soon(self._link.serve, self.exchanging.answer)
+                nursery.start_soon(self.polling.run)
+                nursery.start_soon(self.exchanging.run)
+                task_status.started()
+        finally:
+            _remove(self._socket)
+
+
+def _remove(path: str) -> None:
+    with suppress(OSError):
+        Path(path).unlink()

@@ -1,0 +1,206 @@
+"""What the agent does for the methods of the transfer queue: the keeper of answering.py.
+
+Inputs are requests of methods; outputs are calls of the home side, and answers. Invariants: a job is sent only as the
+user that its own batch system names, and only a process of this user, or root, asks for it; a starter hears of its
+job when that is on the disk, first that it is accepted; a job that is to stay is marked before its starter ends.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Final
+
+import trio
+from msgspec.structs import replace
+
+from subord.services.batch.records import Refused, Unavailable
+from subord.services.transfer import home
+from subord.services.transfer.answering import Caller, Tell
+from subord.services.transfer.cells.interface import Cell
+from subord.services.transfer.driving.describing import Describing
+from subord.services.transfer.driving.owners import Owners
+from subord.services.transfer.driving.writing import Sides
+from subord.services.transfer.home import Verb, Verdict, verdict_of
+from subord.services.transfer.jobs import REASON_MAX, Key, Spec
+from subord.services.transfer.local import ACCEPTED, AGAIN, ERROR, EXIT, SENT, SIGNAL, Answer, Start, Want
+from subord.services.transfer.mapping import Stays
+from subord.services.transfer.states import HomeRecord, HomeState
+from subord.services.transfer.thresholds import NOT_KNOWN, sensed
+
+logger = logging.getLogger("subord")
+WORDS: Final = {
+    Verb.EXIT: EXIT,
+    Verb.KILL: SIGNAL,
+    Verb.AGAIN: AGAIN,
+    Verb.STAY: AGAIN,
+    Verb.ERROR: ERROR,
+}
+
+
+@dataclass(eq=False)
+class Waiter:
+    """A starter that is connected."""
+
+    key: Key
+    tell: Tell
+    verdict: Verdict | None = None
+    has_ended: trio.Event = field(default_factory=trio.Event)
+
+
+class Starters:
+    """`attend`: is called when the home side has something to do."""
+
+    def __init__(self, sides: Sides, cell: Cell, attend: Callable[[], None], retry_s: float) -> None:
+        self._sides = sides
+        self._cell = cell
+        self._attend = attend
+        self._retry_s = retry_s
+        self._owners = Owners()
+        self._describing = Describing(cell, retry_s)
+        self._waiters = dict[Key, Waiter]()
+        self._fresh = list[Waiter]()
+        """Those that are to be told that they are accepted."""
+        self._over = dict[int, Key]()
+        """By the request, between its answer and the word whether it was read."""
+        sides.tell = self._tell
+
+    def __len__(self) -> int:
+        return len(self._waiters)
+
+    # -- requests ---------------------------------------------------------------------------------------------------
+
+    async def start(self, caller: Caller, request: Start, tell: Tell) -> Answer:
+        """As in answering.Keeper."""
+        spec = await self._spec(caller, request)
+        now = self._sides.clock()
+        start = home.Start(
+            request.job,
+            request.task,
+            request.queue,
+            spec,
+            int(time.time() * 1000),
+            request.attempt,
+            request.was_sent,
+            request.may_have_run,
+        )
+        key = self._sides.home.start(start, now)
+        if key is None:
+            return Answer(AGAIN)
+        waiter = self._waiters[key] = Waiter(key, tell)
+        self._fresh.append(waiter)
+        try:
+            await self._sides.commit()
+            self._attend()
+            await waiter.has_ended.wait()
+            assert waiter.verdict is not None
+            answer = await self._answer(request, waiter.verdict)
+            self._over[id(request)] = key
+            return answer
+        finally:
+            if self._waiters.get(key) is waiter:
+                del self._waiters[key]
+                self._sides.home.leave(key, self._sides.clock())
+
+    async def told(self, request: Start, answer: Answer, *, is_taken: bool) -> None:  # noqa: ARG002 - its record has it
+        """The method has ended; an answer that it has not read is given again."""
+        key = self._over.pop(id(request), None)
+        if key is not None and is_taken:
+            self._sides.home.told(key)
+            await self._sides.commit()
+            self._attend()
+
+    async def want(self, caller: Caller, request: Want) -> None:
+        """Raises ValueError."""
+        await self._demand_owner(caller, request.job, request.task)
+        is_known = self._sides.home.want(request.job, request.task, request.wanted, self._sides.clock())
+        if not is_known:
+            raise ValueError(f"the job {request.job} is not in a transfer queue, or has ended: nothing was changed")
+        await self._sides.commit()
+        self._attend()
+
+    async def sense(self) -> int:
+        """How many jobs wait in the other cluster."""
+        await trio.lowlevel.checkpoint()
+        plan, sending = self._sides.home.plan, self._sides.home.sending
+        if plan.is_off or not plan.queues:
+            return NOT_KNOWN
+        return sensed(sending.pending, self._sides.clock() - sending.pending_at, plan.poll_s)
+
+    # -- whose job it is --------------------------------------------------------------------------------------------
+
+    async def _spec(self, caller: Caller, request: Start) -> Spec | Stays:
+        """Raises ValueError."""
+        key = Key(self._sides.home.plan.cluster, request.job, request.task, max(1, request.attempt))
+        is_known = bool(request.attempt) and key in self._sides.home.desk.records
+        if is_known and self._owners.is_known(request.job):
+            self._owners.demand(caller.uid, request.job)
+            return Stays("it is known")
+        if request.obstacle:
+            return Stays(request.obstacle[:REASON_MAX])
+        found = await self._describing.described(request.job)
+        if isinstance(found, Refused):
+            return Stays(found.reason[:REASON_MAX])
+        await self._owners.learn(request.job, found.user)
+        self._owners.demand(caller.uid, request.job)
+        return replace(
+            found,
+            script=request.script or found.script,
+            output=request.output,
+            errors="" if found.is_merged else request.errors,
+            slots=request.slots,
+        )
+
+    async def _demand_owner(self, caller: Caller, job: str, task: int) -> None:
+        """Raises ValueError."""
+        if not self._owners.is_known(job) and caller.uid != 0:
+            newest = self._sides.home.desk.newest((job, task))
+            spec = None if newest is None else self._sides.home.desk.records[newest].spec
+            found = spec or await self._describing.described(job)
+            if isinstance(found, Refused):
+                raise ValueError(f"whose job {job} is is not known: {found.reason}")
+            await self._owners.learn(job, found.user)
+        self._owners.demand(caller.uid, job)
+
+    # -- news -------------------------------------------------------------------------------------------------------
+
+    async def _tell(self, news: Sequence[HomeRecord]) -> None:
+        """Behind each commit."""
+        fresh, self._fresh = self._fresh, []
+        for waiter in fresh:
+            await _say(waiter, Answer(ACCEPTED, waiter.key.attempt))
+        for record in news:
+            found = self._waiters.get(record.key)
+            if found is None:
+                continue
+            verdict = verdict_of(record)
+            if verdict is not None:
+                found.verdict = verdict
+                found.has_ended.set()
+            elif record.state == HomeState.SENDING:
+                await _say(found, Answer(SENT))
+
+    async def _answer(self, request: Start, verdict: Verdict) -> Answer:
+        if verdict.reason and verdict.verb in (Verb.STAY, Verb.ERROR):
+            logger.warning("transfer: job %s: %s", request.job, verdict.reason)
+        if verdict.verb == Verb.STAY:
+            return await self._kept(request.job)
+        return Answer(WORDS[verdict.verb], verdict.number)
+
+    async def _kept(self, job: str) -> Answer:
+        """The job is marked, so that it does not leave again, before it is queued again."""
+        while isinstance(found := await self._cell.keep(job), Unavailable):  # noqa: ASYNC110 - it answers some day
+            await trio.sleep(self._retry_s)
+        if isinstance(found, Refused):
+            logger.warning("transfer: job %s cannot be marked so that it stays: %s", job, found.reason)
+            return Answer(ERROR)
+        return Answer(AGAIN)
+
+
+async def _say(waiter: Waiter, answer: Answer) -> None:
+    """The connection may have ended."""
+    with suppress(trio.BrokenResourceError, trio.ClosedResourceError, trio.BusyResourceError):
+        await waiter.tell(answer)

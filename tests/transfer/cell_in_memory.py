@@ -1,0 +1,168 @@
+"""A batch system in memory behind the interface of a cell, and a link between two agents in one process."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import trio
+
+from subord.services.batch.records import Fault, Refused, Unavailable
+from subord.services.transfer.cells.interface import (
+    Being,
+    Deed,
+    Ended,
+    Foreign,
+    Leaving,
+    Look,
+    Sought,
+    Submitted,
+)
+from subord.services.transfer.exchange import ExchangeError
+from subord.services.transfer.jobs import KILL, End, Spec
+from subord.services.transfer.linking.asking import LinkError
+
+SILENT = Unavailable(Fault.SILENT, "it does not answer; nothing was changed: start it")
+_BECOMES = {
+    (Deed.RELEASE, Being.HELD): Being.QUEUED,
+    (Deed.HOLD, Being.QUEUED): Being.HELD,
+    (Deed.SUSPEND, Being.RUNNING): Being.SUSPENDED,
+    (Deed.RESUME, Being.SUSPENDED): Being.RUNNING,
+}
+
+
+@dataclass
+class FakeJob:
+    mark: str
+    user: str
+    spec: Spec
+    being: Being = Being.HELD
+
+
+@dataclass
+class MemoryCell:
+    """`slots`: of foreign jobs that run at once. `refuses`: why no job is taken. `most`: foreign jobs at a time."""
+
+    slots: int = 4
+    refuses: str = ""
+    is_silent: bool = False
+    jobs: dict[str, FakeJob] = field(default_factory=dict)
+    ends: list[Ended] = field(default_factory=list)
+    leaving: dict[tuple[str, int], Leaving] = field(default_factory=dict)
+    specs: dict[str, Spec | Refused] = field(default_factory=dict)
+    bound: set[tuple[str, int]] = field(default_factory=set)
+    kept: list[str] = field(default_factory=list)
+    submitted: list[tuple[str, str]] = field(default_factory=list)
+    deeds: list[tuple[Deed, str]] = field(default_factory=list)
+    looks: list[float] = field(default_factory=list)
+    described: list[tuple[str, ...]] = field(default_factory=list)
+    most: int = 0
+
+    def add(self, job: str, spec: Spec | Refused, task: int = 0) -> None:
+        """A job of this cell is in its transfer queue."""
+        self.specs[job] = spec
+        self.leaving[job, task] = Leaving(job, task)
+
+    def end(self, number: str, end: End) -> None:
+        job = self.jobs.pop(number)
+        self.ends.append(Ended(job.mark, number, end, has_run=job.being in (Being.RUNNING, Being.SUSPENDED)))
+
+    def start_jobs(self) -> None:
+        running = sum(each.being in (Being.RUNNING, Being.SUSPENDED) for each in self.jobs.values())
+        for each in self.jobs.values():
+            if each.being == Being.QUEUED and running < self.slots:
+                each.being, running = Being.RUNNING, running + 1
+
+    # -- the interface ----------------------------------------------------------------------------------------------
+
+    async def look(self) -> Look | Unavailable:
+        self.looks.append(trio.current_time())
+        await trio.lowlevel.checkpoint()
+        if self.is_silent:
+            return SILENT
+        self.start_jobs()
+        foreign = tuple(Foreign(each.mark, number, each.being) for number, each in self.jobs.items())
+        pending = sum(each.being == Being.QUEUED for each in self.jobs.values())
+        return Look(pending, foreign, tuple(self.leaving.values()))
+
+    async def submit(self, mark: str, user: str, spec: Spec) -> Submitted | Refused | Unavailable:
+        await trio.lowlevel.checkpoint()
+        if self.is_silent:
+            return SILENT
+        if self.refuses:
+            return Refused(self.refuses)
+        number = str(len(self.submitted) + 1001)
+        self.submitted.append((mark, user))
+        self.jobs[number] = FakeJob(mark, user, spec)
+        self.most = max(self.most, len(self.jobs))
+        return Submitted(number)
+
+    async def act(self, deed: Deed, ids: Sequence[str]) -> Unavailable | None:
+        await trio.lowlevel.checkpoint()
+        if self.is_silent:
+            return SILENT
+        for each in ids:
+            job = self.jobs.get(each)
+            if job is None:
+                continue
+            self.deeds.append((deed, each))
+            if deed == Deed.DELETE:
+                self.end(each, End(signal=KILL))
+            else:
+                job.being = _BECOMES.get((deed, job.being), job.being)
+        return None
+
+    async def ended(self, jobs: Sequence[Sought]) -> Sequence[Ended] | Unavailable:
+        await trio.lowlevel.checkpoint()
+        marks = {each.mark for each in jobs}
+        return SILENT if self.is_silent else [each for each in self.ends if each.mark in marks]
+
+    async def describe(self, jobs: Iterable[str]) -> Mapping[str, Spec | Refused] | Unavailable:
+        wanted = tuple(jobs)
+        self.described.append(wanted)
+        await trio.lowlevel.checkpoint()
+        return SILENT if self.is_silent else {each: self.specs[each] for each in wanted if each in self.specs}
+
+    async def bind(self, jobs: Sequence[tuple[str, int]]) -> Unavailable | None:
+        await trio.lowlevel.checkpoint()
+        self.bound |= set() if self.is_silent else set(jobs)
+        return SILENT if self.is_silent else None
+
+    async def unbind(self, jobs: Sequence[tuple[str, int]]) -> Unavailable | None:
+        await trio.lowlevel.checkpoint()
+        self.bound -= set() if self.is_silent else set(jobs)
+        return SILENT if self.is_silent else None
+
+    async def keep(self, job: str) -> Refused | Unavailable | None:
+        await trio.lowlevel.checkpoint()
+        if self.is_silent:
+            return SILENT
+        self.kept.append(job)
+        return None
+
+
+@dataclass
+class MemoryLink:
+    """`peer`: the other end. `is_cut`: nothing comes through."""
+
+    is_cut: bool = False
+    peer: MemoryLink | None = None
+    answer: Callable[[bytes], Awaitable[bytes]] | None = None
+    asked: int = 0
+
+    async def ask(self, body: bytes) -> bytes:
+        await trio.lowlevel.checkpoint()
+        self.asked += 1
+        if self.is_cut or self.peer is None or self.peer.answer is None:
+            raise LinkError("the other cluster does not answer; jobs stay where they are")
+        try:
+            return await self.peer.answer(body)
+        except ExchangeError as error:
+            raise LinkError(str(error)) from None
+
+    async def serve(self, answer: Callable[[bytes], Awaitable[bytes]]) -> None:
+        self.answer = answer
+        try:
+            await trio.sleep_forever()
+        finally:
+            self.answer = None

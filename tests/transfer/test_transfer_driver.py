@@ -1,0 +1,406 @@
+"""Two drivers with batch systems in memory: jobs cross, are suspended and deleted, end once, and survive deaths."""
+
+from __future__ import annotations
+
+import getpass
+import os
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio
+import trio.testing
+
+from subord.runtime.record_file import RecordsError
+from subord.services.batch.records import Refused
+from subord.services.transfer.answering import Caller
+from subord.services.transfer.cells.interface import Being, Deed
+from subord.services.transfer.driving.driver import Driver, Site
+from subord.services.transfer.exchange import ExchangeError
+from subord.services.transfer.jobs import End, Spec, Wanted
+from subord.services.transfer.local import (
+    ACCEPTED,
+    AGAIN,
+    DONE,
+    ERROR,
+    EXIT,
+    PENDING,
+    SENT,
+    SIGNAL,
+    WRONG,
+    Answer,
+    Request,
+    Sense,
+    Start,
+    Want,
+    answer_in,
+    line_of,
+)
+from subord.services.transfer.plan import Peer, Plan, TransferQueue, User
+from subord.services.transfer.records import Records
+from subord.services.transfer.thresholds import NOT_KNOWN
+from tests.transfer.cell_in_memory import MemoryCell, MemoryLink
+
+ME = getpass.getuser()
+QUEUE = "transfer"
+JUMP_S = 0.1
+"""Files and sockets of this host take less; what takes longer only sees time pass."""
+WAIT_S_MAX = 900.0
+"""By a clock that jumps."""
+
+
+def plan_of(name: str, other: str, **changed: Any) -> Plan:
+    peer = Peer(name=other, addresses=("127.0.0.1:7118",), certificates=("AAAA",))
+    own: dict[str, Any] = {
+        "host": 1,
+        "cluster": name,
+        "peer": peer,
+        "queues": (TransferQueue(name=QUEUE),),
+        "slots_max": 8,
+        "users": (User(theirs=ME, ours="ann"),),
+    }
+    return Plan(**{**own, **changed})
+
+
+@dataclass
+class Side:
+    """One cluster: `driver` None: its agent is dead."""
+
+    plan: Plan
+    folder: Path
+    cell: MemoryCell = field(default_factory=MemoryCell)
+    link: MemoryLink = field(default_factory=MemoryLink)
+    driver: Driver | None = None
+    fails: bool = False
+
+    @property
+    def socket(self) -> str:
+        return str(self.folder / "methods")
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[Driver]:
+        records = Records(str(self.folder))
+        try:
+            driver = self.driver = Driver(self.plan, Site(records, self.cell, self.link, self.socket))
+            async with trio.open_nursery() as nursery:
+                await nursery.start(driver.run)
+                yield driver
+                nursery.cancel_scope.cancel()
+        finally:
+            self.driver = None
+            records.close()
+
+
+@dataclass
+class Starter:
+    """A method of a job, which asks again after its agent has died, as starting.py does."""
+
+    side: Side
+    job: str
+    task: int = 0
+    words: list[Answer] = field(default_factory=list)
+    is_alive: bool = True
+    tries: int = 0
+
+    async def run(self) -> None:
+        while self.is_alive and not self.end:
+            self.tries += 1
+            try:
+                async with await trio.open_unix_socket(self.side.socket) as stream:
+                    await stream.send_all(line_of(self._request()))
+                    await self._hear(stream)
+            except (OSError, trio.BrokenResourceError):
+                pass
+            await trio.sleep(2)
+
+    def _request(self) -> Start:
+        attempt = next((each.number for each in reversed(self.words) if each.word == ACCEPTED), 0)
+        was_sent = any(each.word == SENT for each in self.words)
+        return Start(job=self.job, task=self.task, queue=f"{QUEUE}@host", attempt=attempt, was_sent=was_sent)
+
+    async def _hear(self, stream: trio.SocketStream) -> None:
+        data = b""
+        while part := await stream.receive_some(4096):
+            data += part
+            *lines, data = data.split(b"\n")
+            self.words += [answer_in(each) for each in lines]
+            if self.end:
+                return
+
+    @property
+    def end(self) -> Answer | None:
+        return next((each for each in self.words if each.word in (EXIT, SIGNAL, AGAIN, ERROR, WRONG)), None)
+
+
+async def asked(side: Side, request: Request) -> Answer:
+    async with await trio.open_unix_socket(side.socket) as stream:
+        await stream.send_all(line_of(request))
+        return answer_in(await stream.receive_some(4096))
+
+
+async def until(condition: Callable[[], object], what: str) -> None:
+    for _ in range(int(WAIT_S_MAX)):
+        if condition():
+            return
+        await trio.sleep(1)
+    raise AssertionError(f"never happened: {what}")
+
+
+@pytest.fixture
+def clock() -> trio.testing.MockClock:
+    return trio.testing.MockClock(autojump_threshold=JUMP_S)
+
+
+@pytest.fixture
+def sides(tmp_path: Path) -> tuple[Side, Side]:
+    found = []
+    for name, other in (("one", "two"), ("two", "one")):
+        folder = tmp_path / name
+        folder.mkdir(mode=0o700)
+        found.append(Side(plan_of(name, other), folder))
+    here, there = found
+    here.link.peer, there.link.peer = there.link, here.link
+    return here, there
+
+
+SPEC = Spec(user=ME, name="sleeper", script="sleep 1\n")
+
+
+@asynccontextmanager
+async def crossing(here: Side, there: Side, *jobs: str) -> AsyncIterator[list[Starter]]:
+    """Both agents run, and these jobs of `here` are in its transfer queue."""
+    starters = [Starter(here, each) for each in jobs]
+    async with here.running(), there.running(), trio.open_nursery() as nursery:
+        for each in starters:
+            here.cell.add(each.job, SPEC)
+            nursery.start_soon(each.run)
+        yield starters
+        nursery.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize(
+    ("end", "answer"),
+    [
+        pytest.param(End(), Answer(EXIT, 0), id="well"),
+        pytest.param(End(status=7), Answer(EXIT, 7), id="status"),
+        pytest.param(End(signal=15), Answer(SIGNAL, 15), id="signal"),
+    ],
+)
+async def test_a_job_crosses_and_its_end_comes_back(
+    sides: tuple[Side, Side],
+    end: End,
+    answer: Answer,
+    clock: object,
+) -> None:
+    here, there = sides
+    async with crossing(here, there, "12") as (starter,):
+        await until(lambda: any(each.being == Being.RUNNING for each in there.cell.jobs.values()), "it runs")
+        assert here.cell.bound == {("12", 0)}
+        assert [each.word for each in starter.words] == [ACCEPTED, SENT]
+        assert [user for _, user in there.cell.submitted] == ["ann"]
+        there.cell.end("1001", end)
+        await until(lambda: starter.end, "its end is told")
+        assert starter.end == answer
+        del here.cell.leaving["12", 0]
+        assert here.driver is not None
+        await until(lambda: not here.driver.sides.home.desk.records, "it is forgotten at home")
+        await until(lambda: not there.driver.sides.away.book.records, "it is forgotten away")
+        assert here.cell.bound == set()
+        assert len(here.driver.starters) == 0
+
+
+async def test_suspend_resume_and_terminate_follow(sides: tuple[Side, Side], clock: object) -> None:
+    here, there = sides
+    async with crossing(here, there, "12") as (starter,):
+        await until(lambda: any(each.being == Being.RUNNING for each in there.cell.jobs.values()), "it runs")
+        for wanted, being in ((Wanted.SUSPENDED, Being.SUSPENDED), (Wanted.RUN, Being.RUNNING)):
+            began = trio.current_time()
+            leaving = here.cell.leaving["12", 0]
+            here.cell.leaving["12", 0] = leaving._replace(is_suspended=wanted == Wanted.SUSPENDED)
+            assert (await asked(here, Want(job="12", wanted=wanted))).word == DONE
+            await until(lambda being=being: there.cell.jobs["1001"].being == being, being)
+            assert trio.current_time() - began <= 2 * here.plan.poll_s
+        assert (await asked(here, Want(job="12", wanted=Wanted.DELETED))).word == DONE
+        await until(lambda: starter.end, "its end is told")
+        assert starter.end == Answer(SIGNAL, 9)
+        assert (Deed.DELETE, "1001") in there.cell.deeds
+    assert here.cell.kept == []
+
+
+async def test_a_burst_stays_within_what_was_offered(sides: tuple[Side, Side], clock: object) -> None:
+    here, there = sides
+    jobs = [str(each) for each in range(100, 140)]
+    async with crossing(here, there, *jobs) as starters:
+
+        def end_those_that_run() -> bool:
+            there.cell.start_jobs()
+            for number, job in list(there.cell.jobs.items()):
+                if job.being == Being.RUNNING:
+                    there.cell.end(number, End(status=int(job.mark.split(".")[2]) % 8))
+            return all(each.end for each in starters)
+
+        await until(end_those_that_run, "all have ended")
+        assert there.cell.most <= there.plan.slots_max
+        left = {each.job: each.end for each in starters if each.end.word != AGAIN}
+        assert {job: end.number for job, end in left.items()} == {each: int(each) % 8 for each in left}
+        assert len({mark for mark, _ in there.cell.submitted}) == len(there.cell.submitted), "a job was sent twice"
+        assert max(map(len, here.cell.described)) > 1, "jobs were described singly"
+        for cell in (here.cell, there.cell):
+            gaps = [later - sooner for sooner, later in zip(cell.looks, cell.looks[1:], strict=False)]
+            assert min(gaps) >= here.plan.poll_s - 0.01
+
+
+async def test_a_job_that_is_refused_goes_home_and_is_marked(
+    sides: tuple[Side, Side],
+    clock: object,
+) -> None:
+    here, there = sides
+    there.cell.refuses = "no queue has so much memory"
+    async with crossing(here, there, "12") as (starter,):
+        await until(lambda: starter.end, "it goes home")
+        assert starter.end == Answer(AGAIN, 0)
+        assert here.cell.kept == ["12"]
+        assert here.cell.bound == set()
+
+
+async def test_what_cannot_be_described_stays(sides: tuple[Side, Side], clock: object) -> None:
+    here, there = sides
+    async with crossing(here, there):
+        here.cell.add("13", Refused("job 13 has a terminal"))
+        starter = Starter(here, "13")
+        await starter.run()
+        assert starter.end == Answer(AGAIN, 0)
+        assert here.cell.kept == ["13"]
+        assert there.cell.submitted == []
+
+
+async def test_a_job_of_another_user_is_not_sent(sides: tuple[Side, Side], clock: object) -> None:
+    here, _ = sides
+    other = Caller(1, os.getuid() + 12_345)
+
+    async def tell(word: Answer) -> None:
+        raise AssertionError(word)
+
+    async with here.running() as driver:
+        here.cell.add("13", SPEC)
+        with pytest.raises(ValueError, match="of another user"):
+            await driver.starters.start(other, Start(job="13", queue=QUEUE), tell)
+        with pytest.raises(ValueError, match="of another user"):
+            await driver.starters.want(other, Want(job="13", wanted=Wanted.DELETED))
+        here.cell.add("14", Spec(user="nobody-here", name="x", script="true\n"))
+        with pytest.raises(ValueError, match="has no account"):
+            await driver.starters.start(other, Start(job="14", queue=QUEUE), tell)
+        assert driver.sides.home.desk.records == {}
+
+
+@pytest.mark.parametrize("who", ["home", "away", "both"])
+async def test_agents_die_and_each_job_ends_once(
+    sides: tuple[Side, Side],
+    who: str,
+    clock: object,
+) -> None:
+    here, there = sides
+    starters = [Starter(here, str(each)) for each in range(20, 24)]
+    async with trio.open_nursery() as nursery:
+        for each in starters:
+            here.cell.add(each.job, SPEC)
+            nursery.start_soon(each.run)
+        async with here.running(), there.running():
+            await until(lambda: len(there.cell.jobs) == 4, "all are away")
+        if who == "home":
+            async with there.running():
+                await trio.sleep(40)
+        if who == "away":
+            async with here.running():
+                await trio.sleep(40)
+        for each in list(there.cell.jobs):
+            if there.cell.jobs[each].being == Being.RUNNING:
+                there.cell.end(each, End(status=3))
+        async with here.running(), there.running():
+
+            def end_those_that_run() -> bool:
+                for number in [each for each, job in there.cell.jobs.items() if job.being == Being.RUNNING]:
+                    there.cell.end(number, End(status=3))
+                return all(each.end for each in starters)
+
+            await until(end_those_that_run, "all have ended")
+        nursery.cancel_scope.cancel()
+    assert [each.end for each in starters] == [Answer(EXIT, 3)] * 4
+    assert len(there.cell.submitted) == 4
+    assert all(each.tries >= 2 for each in starters)
+
+
+async def test_a_link_that_is_cut_is_told_and_jobs_go_on(
+    sides: tuple[Side, Side],
+    clock: object,
+) -> None:
+    here, there = sides
+    async with crossing(here, there, "12", "14") as starters:
+        await until(lambda: len(there.cell.jobs) == 2, "both are away")
+        here.link.is_cut = True
+        for each in list(there.cell.jobs):
+            there.cell.start_jobs()
+            there.cell.end(each, End(status=5))
+        assert here.driver is not None
+        exchanging = here.driver.exchanging
+        await until(lambda: exchanging.fault, "the fault is known")
+        await trio.sleep(120)
+        assert [each.end for each in starters] == [None, None]
+        assert await asked(here, Sense()) == Answer(PENDING, NOT_KNOWN)
+        here.link.is_cut = False
+        await until(lambda: all(each.end for each in starters), "their ends are told")
+        assert {each.end for each in starters} == {Answer(EXIT, 5)}
+        assert exchanging.fault == ""
+        assert await asked(here, Sense()) == Answer(PENDING, 0)
+
+
+async def test_a_batch_system_that_is_silent_is_told_and_asked_again(
+    sides: tuple[Side, Side],
+    clock: object,
+) -> None:
+    here, there = sides
+    there.cell.is_silent = True
+    async with crossing(here, there, "12") as (starter,):
+        assert there.driver is not None
+        await until(lambda: there.driver.polling.fault, "the fault is known")
+        await trio.sleep(30)
+        assert there.cell.submitted == []
+        there.cell.is_silent = False
+        await until(lambda: there.cell.jobs or starter.end, "it is away")
+        assert there.driver.polling.fault == ""
+
+
+async def test_records_that_cannot_be_written_end_the_driver(
+    sides: tuple[Side, Side],
+    clock: object,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    here, _ = sides
+    starter = Starter(here, "12")
+    here.cell.add("12", SPEC)
+
+    def full(*_: object) -> int:
+        raise RecordsError("the disk is full")
+
+    monkeypatch.setattr(Records, "write", full)
+    async with trio.open_nursery() as nursery:
+        with trio.CancelScope(), pytest.RaisesGroup(RecordsError, flatten_subgroups=True):
+            async with here.running():
+                nursery.start_soon(starter.run)
+                await trio.sleep(60)
+        nursery.cancel_scope.cancel()
+    assert starter.words == [], "it was told what is not on the disk"
+
+
+async def test_what_is_no_message_is_refused_and_counted(
+    sides: tuple[Side, Side],
+    clock: object,
+) -> None:
+    here, _ = sides
+    async with here.running() as driver:
+        with pytest.raises(ExchangeError):
+            await driver.exchanging.answer(b"\xc1")
+        assert driver.exchanging.unreadable == 1
