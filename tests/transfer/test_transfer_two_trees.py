@@ -97,13 +97,14 @@ def test_tasks_of_an_array_cross_one_by_one(pair: Pair) -> None:
 
 
 def test_suspend_resume_and_delete_follow(pair: Pair) -> None:
+    """The tree may have held the job meanwhile, which is nothing to a job that runs."""
     job = pair.a.submit("exec sleep 1000")
     there = foreign(pair.b)
     see(pair.b, there, "r")
     pair.a.run_on_head("qmod", "-sj", job)
-    see(pair.b, there, "s")
+    see(pair.b, there, "s", "hs")
     pair.a.run_on_head("qmod", "-usj", job)
-    see(pair.b, there, "r")
+    see(pair.b, there, "r", "hr")
     pair.a.run_on_head("qdel", job, user=USER)
     see(pair.b, there, "gone")
     see(pair.a, job, "gone")
