@@ -43,6 +43,7 @@ from subord.services.files.sets import showing as showing_sets
 from subord.services.hosts import documents as hosts
 from subord.services.machines.shown.documents import MachinesShownDocument
 from subord.services.machines.telling import documents as machines
+from subord.services.transfer.telling import documents as transfer
 from subord.services.metrics.branches import document as branches
 from subord.services.metrics.past import document as past
 from subord.services.metrics.plan import carried
@@ -258,6 +259,12 @@ class Elastic(elastic.ElasticDocument, frozen=True, kw_only=True):
     missing: tuple[Missing, ...]
 
 
+class Transfer(transfer.TransferDocument, frozen=True, kw_only=True):
+    """The answer to `subord transfer status` and `jobs`."""
+
+    missing: tuple[Missing, ...]
+
+
 class MachinesStatus(machines.MachinesDocument, frozen=True, kw_only=True):
     """The answer to `subord machines status`."""
 
@@ -363,6 +370,12 @@ COMMANDS: dict[str, tuple[Any, str]] = {
     "machines why": (MachinesWhy, ""),
     "machines drain": (MachinesDrain, ""),
     "machines policy check": (MachinesCheck, ""),
+    "transfer key": (transfer.KeyDocument, ""),
+    "transfer plan": (transfer.PublishedDocument, ""),
+    "transfer off": (transfer.PublishedDocument, ""),
+    "transfer setup": (transfer.SetupDocument, ""),
+    "transfer status": (Transfer, ""),
+    "transfer jobs": (Transfer, ""),
     "errors": (fields.ErrorsDocument, "/v1/errors"),
     "events": (EventLine, ""),
     "why": (fields.WhyDocument, "/v1/why"),
@@ -419,6 +432,10 @@ OTHERS: dict[str, tuple[Any, str]] = {
     "machines-why-asked": (machines.WhyDocument, "/v1/machines/why?job=ID"),
     "machines-shown": (MachinesShownDocument, "/v1/machines/shown"),
     "machines-where": (machines.WhereDocument, "/v1/machines/where"),
+    "transfer-asked": (transfer.TransferDocument, "/v1/transfer"),
+    "transfer-published": (transfer.PlanDocument, "/v1/transfer/plan"),
+    "transfer-listed": (transfer.TransferDocument, "/v1/transfer/jobs"),
+    "transfer-site": (transfer.SiteDocument, "/v1/transfer/site"),
     "machines-ordered": (machines.OrderedDocument, "POST /v1/machines"),
     "ping-asked": (coverage.PingDocument, "/v1/ping"),
     "exec-node": (showing.NodeLine, "subord exec --json: each node"),

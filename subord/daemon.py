@@ -195,7 +195,7 @@ class Daemon:
         self.counters.tables = lambda: self._sizes(sealer)
         carriage = carriage_of(self, node, self.config)
         self.orders, self.ledger, self.blobs, self.held_blobs, _, self.shares, *_ = carriage
-        self.elastic, self.hosts, self.machines = carriage[-3:]
+        self.elastic, self.hosts, self.machines, self.transfer = carriage[-4:]
         self._streams = self._make_streams(self._driver, sealer)
         self._seeds = SeedList(
             self.settings.network,

@@ -132,6 +132,12 @@ def test_every_key_is_taken_over() -> None:
             batch = "gridengine"
             batch_environment = ["SGE_CELL=default"]
             key = "/etc/machines"
+            [transfer]
+            batch = "gridengine"
+            batch_environment = ["SGE_CELL=north"]
+            key = "/etc/link"
+            listen = "10.0.5.10:9999"
+            socket = "/tmp/methods"
             """
         )
     )
@@ -207,6 +213,11 @@ def test_every_key_is_taken_over() -> None:
         "machines.batch": "gridengine",
         "machines.batch_environment": ("SGE_CELL=default",),
         "machines.key": "/etc/machines",
+        "transfer.batch": "gridengine",
+        "transfer.batch_environment": ("SGE_CELL=north",),
+        "transfer.key": "/etc/link",
+        "transfer.listen": "10.0.5.10:9999",
+        "transfer.socket": "/tmp/methods",
     }
     assert dotted(config) == expected
     assert config.node.metrics_listener == ("::1", 9717)
@@ -271,6 +282,7 @@ def test_guest_slots_follow_the_fanout() -> None:
             SHORTEST + '[machines]\nuri = "qemu"',
             ':4: uri must be one of libvirt, e.g. "qemu:///system", not "qemu"',
         ),
+        (SHORTEST + '[transfer]\nlisten = "x"', ':4: listen must be ADDRESS:PORT, e.g. ":9720", not "x"'),
         (SHORTEST + "fanout = 1", f"subord.toml:3: fanout must be {WHOLE}, not 1"),
         (SHORTEST + "fanout = 1025", f":3: fanout must be {WHOLE}, not 1025"),
         (SHORTEST + 'fanout = "two"', f':3: fanout must be {WHOLE}, not the string "two"'),

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from subord.agent import policy
 from subord.agent.journal import Journal, JournalError
-from subord.config.schema import Config, ElasticConfig, MachinesConfig, SharesConfig
+from subord.config.schema import Config, ElasticConfig, MachinesConfig, SharesConfig, TransferConfig
 from subord.runtime.net.interfaces import InterfaceError, choose
 from subord.runtime.security import allowed_signers, operators_file
 from subord.runtime.security.allowed_signers import Signer
@@ -35,6 +35,10 @@ def lines(config: Config) -> Iterator[Line]:
         from subord.agent import check_machines  # noqa: PLC0415 - few nodes are of such a cluster
 
         yield from check_machines.lines(config)
+    if config.transfer != TransferConfig():
+        from subord.agent import check_transfer  # noqa: PLC0415 - few nodes are transfer hosts
+
+        yield from check_transfer.lines(config)
 
 
 def _node(config: Config) -> Line:

@@ -154,6 +154,7 @@ def _server(config: Config, idle_s: float, log: Log) -> Server:
         elastic=config.elastic,
         network=network,
         machines=config.machines,
+        transfer=config.transfer,
     )
 
 

@@ -23,7 +23,7 @@ import trio
 
 from subord.agent.journal import Found, Journal, JournalError
 from subord.agent.judge import ROOT, Judge, Judged, JudgedDocument
-from subord.config.schema import ElasticConfig, MachinesConfig, SharesConfig
+from subord.config.schema import ElasticConfig, MachinesConfig, SharesConfig, TransferConfig
 from subord.core.address.network import Network
 from subord.core.carriage.engine import bounds
 from subord.core.carriage.engine.acting.lease import Lease
@@ -67,6 +67,7 @@ GIVEN_S_MAX: Final = 5.0
 NO_CLASSES: Final = SharesConfig()
 NOT_ELASTIC: Final = ElasticConfig()
 NO_MACHINES: Final = MachinesConfig()
+NO_TRANSFER: Final = TransferConfig()
 
 
 class _Talk:
@@ -139,11 +140,12 @@ class Server:
         elastic: ElasticConfig = NOT_ELASTIC,
         network: Network | None = None,
         machines: MachinesConfig = NO_MACHINES,
+        transfer: TransferConfig = NO_TRANSFER,
     ) -> None:
         """`users`: uids that may give orders. `idle_s`: `run` ends after so long without work; inf: it does not.
         `node`: the address of this node. `socket`: the control socket of the daemon. `accounts`: whether
         commands get records. `shares`: the classes of this node. `elastic`: its part in elastic growth. `network`:
-        of the cluster. `machines`: its part in virtual machines."""
+        of the cluster. `machines`: its part in virtual machines. `transfer`: in transfer queues."""
         self.refused: Counter[str] = Counter()
         """Orders by cause, since the start."""
         self._judge = judge
@@ -166,6 +168,7 @@ class Server:
             judge.is_revoked,
             network,
             machines,
+            transfer,
         )
         self._attending: set[trio.CancelScope] = set()
         """Of documents that are carried out beside the daemon."""

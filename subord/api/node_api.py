@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
-from subord.config.schema import MetricsConfig
+from subord.config.schema import MetricsConfig, TransferConfig
 from subord.core.carriage.blobs.manifests import Name
 from subord.core.carriage.engine.interface import Answer, Overview
 from subord.core.carriage.engine.ranges import Ranges
@@ -38,6 +38,7 @@ from subord.runtime.security.key_ring import RunningKeyRing
 from subord.runtime.security.peer_identity import PeerIdentities
 from subord.runtime.shares.state import State
 from subord.runtime.state.tracker import Tracker
+from subord.runtime.transfer.state import State as TransferState
 
 __all__ = ["AskFailure", "NodeApi", "Question"]
 
@@ -169,6 +170,18 @@ class Machines(Protocol):
         """The batch system whose queues this node has, by its configuration; "": none."""
 
 
+class Transfer(Protocol):
+    """Transfer queues, as the agent of this node tells them."""
+
+    @property
+    def state(self) -> TransferState:
+        """How this node takes part, and which jobs cross."""
+
+    @property
+    def config(self) -> TransferConfig:
+        """Of this node."""
+
+
 class Hosts(Protocol):
     """The table of hosts, as the agent of this node follows it."""
 
@@ -269,6 +282,10 @@ class NodeApi(Protocol):
     @property
     def machines(self) -> Machines:
         """Which virtual machines are on, and why."""
+
+    @property
+    def transfer(self) -> Transfer:
+        """Which jobs cross between this cluster and another one."""
 
     @property
     def hosts(self) -> Hosts:

@@ -31,6 +31,7 @@ from subord.config.schema import (
     MetricsConfig,
     NodeConfig,
     SharesConfig,
+    TransferConfig,
     listener_of,
 )
 from subord.config.source import ConfigError, RawConfig, cut, quoted, read
@@ -90,6 +91,7 @@ def load(path: str | None, assignments: Sequence[str] = (), resolve: Resolve | N
         shares=_shares(raw),
         elastic=_elastic(raw),
         machines=_machines(raw),
+        transfer=_transfer(raw),
         port=cluster.port,
         key_file=_beside(raw, cluster.key_file),
         insecure=cluster.insecure,
@@ -148,6 +150,15 @@ def _machines(raw: RawConfig) -> MachinesConfig:
     found = msgspec.convert(raw.document.get("machines", {}), MachinesConfig)
     if found.uri and "://" not in found.uri:
         refuse(raw, "machines", "uri", f'must be one of libvirt, e.g. "qemu:///system", not {quoted(found.uri)}')
+    return msgspec.structs.replace(found, key=_beside(raw, found.key))
+
+
+def _transfer(raw: RawConfig) -> TransferConfig:
+    """Raises ConfigError."""
+    found = msgspec.convert(raw.document.get("transfer", {}), TransferConfig)
+    if found.listen and listener_of(found.listen) is None:
+        refuse(raw, "transfer", "listen", f'must be ADDRESS:PORT, e.g. ":9720", not {quoted(found.listen)}')
+    _check_socket(raw, "transfer", "socket", found.socket)
     return msgspec.structs.replace(found, key=_beside(raw, found.key))
 
 
@@ -210,6 +221,7 @@ def dotted(config: Config) -> dict[str, Any]:
         **{f"shares.{key}": value for key, value in msgspec.structs.asdict(config.shares).items()},
         **{f"elastic.{key}": value for key, value in msgspec.structs.asdict(config.elastic).items()},
         **{f"machines.{key}": value for key, value in msgspec.structs.asdict(config.machines).items()},
+        **{f"transfer.{key}": value for key, value in msgspec.structs.asdict(config.transfer).items()},
     }
 
 

@@ -318,6 +318,26 @@ class MachinesConfig(msgspec.Struct, frozen=True, kw_only=True):
     it with `namespaces="subord.machines"`, and their policy allows its operator `machines` as `steps`."""
 
 
+class TransferConfig(msgspec.Struct, frozen=True, kw_only=True):
+    """What this node does for `subord transfer` (docs/transfer.md): it may be the transfer host, where jobs leave for
+    another cluster and come from it. The agent of the node uses it, and `subord transfer setup` and `key`."""
+
+    batch: Literal["", "gridengine", "slurm"] = ""
+    """The batch system whose commands this node has; they run as its manager. Empty: this node is no transfer
+    host."""
+    batch_environment: Annotated[tuple[str, ...], msgspec.Meta(max_length=ELASTIC_ENTRIES_MAX)] = ()
+    """For the commands of the batch system, such as `["SGE_ROOT=/var/lib/gridengine", "SGE_CELL=default"]`."""
+    key: str = "/etc/subord/transfer.key"
+    """Path of the file with the private key and the certificate of the link, which `subord transfer key` makes. It
+    has mode 0600."""
+    listen: str = ":9720"
+    """`"ADDRESS:PORT"` where this node listens for the transfer host of the other cluster. Without an address: at
+    all addresses of the node. Empty: it does not listen, so jobs can leave, and none comes."""
+    socket: str = "/run/subord-transfer.sock"
+    """Path of the Unix socket at which the agent serves the methods of the transfer queue, at most 107 bytes. Every
+    user may connect; the kernel tells the agent which one it is."""
+
+
 class Config(msgspec.Struct, frozen=True, kw_only=True):
     """The checked configuration of one daemon."""
 
@@ -331,6 +351,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     shares: SharesConfig = SharesConfig()
     elastic: ElasticConfig = ElasticConfig()
     machines: MachinesConfig = MachinesConfig()
+    transfer: TransferConfig = TransferConfig()
     key_file: str
     """Path of the key ring; empty: nothing is sealed."""
     insecure: bool
@@ -358,6 +379,7 @@ TABLES: dict[str, type[msgspec.Struct]] = {
     "shares": SharesConfig,
     "elastic": ElasticConfig,
     "machines": MachinesConfig,
+    "transfer": TransferConfig,
 }
 
 

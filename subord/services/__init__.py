@@ -20,6 +20,7 @@ NAMES: Final = (
     "hosts",
     "elastic",
     "machines",
+    "transfer",
 )
 """One name for each service; `subord NAME` is its command, `/v1/NAME` its path."""
 WORDS: Final = {"keys": "key"}

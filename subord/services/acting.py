@@ -28,7 +28,7 @@ from collections.abc import Awaitable, Callable
 from typing import NamedTuple, Protocol
 
 from subord import services
-from subord.config.schema import ElasticConfig, MachinesConfig, SharesConfig
+from subord.config.schema import ElasticConfig, MachinesConfig, SharesConfig, TransferConfig
 from subord.core.address.network import Network
 from subord.core.carriage.documents import Document
 from subord.core.carriage.orders import Cluster
@@ -56,7 +56,8 @@ class Context(NamedTuple):
     that is left. `node`: the address of this node. `directory`: where the agent keeps its files. `socket`: that of
     the daemon. `accounts`: whether commands get records (agent.account_exec). `shares`: the classes of this node.
     `elastic`: its part in a cluster that grows and shrinks. `cluster`, `is_revoked`: as in Handed.
-    `network`: of the cluster. `machines`: its part in a cluster with virtual machines."""
+    `network`: of the cluster. `machines`: its part in a cluster with virtual machines. `transfer`: in a cluster whose
+    jobs cross."""
 
     user: str
     principal: str
@@ -72,6 +73,7 @@ class Context(NamedTuple):
     is_revoked: Callable[[str, str], bool] = lambda _principal, _fingerprint: False
     network: Network | None = None
     machines: MachinesConfig = MachinesConfig()
+    transfer: TransferConfig = TransferConfig()
 
 
 class Talk(Protocol):

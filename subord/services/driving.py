@@ -1,5 +1,5 @@
 """Makes what rides on the edges of a daemon: orders with their services, agent and receipts, the ledger, blobs,
-sets of files, shares, elastic growth, tables of hosts, and virtual machines.
+sets of files, shares, elastic growth, tables of hosts, virtual machines, and transfer queues.
 
 Inputs are the running node and its configuration; output is drivers of runtime/ that know all registered services.
 """
@@ -27,6 +27,7 @@ from subord.runtime.machines.keeper import MachinesKeeper
 from subord.runtime.orders.agent import Agent
 from subord.runtime.orders.driver import OrderDriver
 from subord.runtime.shares.keeper import SharesKeeper
+from subord.runtime.transfer.keeper import TransferKeeper
 from subord.services.files.sets.handing import Handing
 from subord.services.serving import effects, publish_all, readings
 from subord.services.shares.bank import Bank
@@ -46,6 +47,7 @@ class Carriage(NamedTuple):
     elastic: ElasticKeeper
     hosts: HostsKeeper
     machines: MachinesKeeper
+    transfer: TransferKeeper
 
     def start(self, api: NodeApi, nursery: trio.Nursery) -> None:
         """Run all of it, publish the reports of the services, and keep what shares were decided."""
@@ -71,4 +73,5 @@ def carriage_of(api: NodeApi, node: Node, config: Config) -> Carriage:
     elastic = ElasticKeeper(agent, api.tracker, api.counters, config.elastic.batch, kinds)
     hosts = HostsKeeper(config.elastic.hosts_file, agent, api.tracker, api.counters)
     machines = MachinesKeeper(agent, api.tracker, api.counters, config.machines.uri, config.machines.batch)
-    return Carriage(orders, ledger, blobs, holds, sets, shares, elastic, hosts, machines)
+    transfer = TransferKeeper(agent, api.tracker, api.counters, config.transfer)
+    return Carriage(orders, ledger, blobs, holds, sets, shares, elastic, hosts, machines, transfer)

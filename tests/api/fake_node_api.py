@@ -15,7 +15,7 @@ from fake_operators import FakeVerifier
 
 from subord.api.handlers import peer_answers
 from subord.api.node_api import AskFailure, Question
-from subord.config.schema import MetricsConfig, NodeConfig
+from subord.config.schema import MetricsConfig, NodeConfig, TransferConfig
 from subord.core.address.network import Network
 from subord.core.carriage.documents import Documents
 from subord.core.carriage.engine.causes import DOWN, MOVED, NO_COORDINATOR, OLDER, SILENT, UNKNOWN
@@ -61,6 +61,7 @@ from subord.runtime.security.identity import Identity
 from subord.runtime.security.key_ring import RunningKeyRing
 from subord.runtime.security.peer_identity import PeerIdentities
 from subord.runtime.shares.state import State as Following
+from subord.runtime.transfer.state import State as TransferState
 from subord.sealing.identity import Ed25519Signer
 from subord.sealing.keys import Keyring, text_of
 from subord.sealing.rotation import fingerprint
@@ -353,6 +354,14 @@ class FakeMachines:
         self.batch = ""
 
 
+class FakeTransfer:
+    """Without a plan, unless a test gives it a state."""
+
+    def __init__(self) -> None:
+        self.state = TransferState(word="none")
+        self.config = TransferConfig()
+
+
 class FakeHosts:
     """Without a table, unless a test gives it a state."""
 
@@ -392,6 +401,7 @@ class FakeNode:
         self.elastic = FakeElastic()
         self.hosts = FakeHosts()
         self.machines = FakeMachines()
+        self.transfer = FakeTransfer()
         self.quiet_s = 5.0
         self.placed = True
 

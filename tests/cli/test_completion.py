@@ -21,7 +21,7 @@ from tests.api.served_node import fake_daemon
 from tests.cli.test_cli_errors import ENVIRONMENT
 
 CASES = [
-    ("subord tr", "tree"),
+    ("subord tre", "tree"),
     ("subord e", "elastic errors events exec"),
     ("subord key re", "remove"),
     ("subord wait --state ", "placed stable"),

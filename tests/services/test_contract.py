@@ -39,6 +39,7 @@ ACTIONS = {
     "hosts": "status",
     "elastic": "status",
     "machines": "status",
+    "transfer": "status",
 }
 """The action that asks, of commands with several."""
 

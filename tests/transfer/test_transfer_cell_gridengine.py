@@ -44,7 +44,7 @@ class Clock:
 
 def cell(answers: dict[str, Answer], clock: Clock | None = None) -> tuple[GridEngineCell, SaidCommands]:
     said = SaidCommands(answers)
-    return GridEngineCell(said, QUEUE, "/accounting", clock=clock or Clock()), said
+    return GridEngineCell(said, (QUEUE,), "/accounting", clock=clock or Clock()), said
 
 
 # -- looks --------------------------------------------------------------------------------------------------------

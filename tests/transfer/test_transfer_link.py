@@ -23,7 +23,7 @@ from subord.services.transfer.linking.certificate import CertificateError, Ident
 from subord.services.transfer.linking.context import GREETING, Ends, ends_of
 from subord.services.transfer.linking.counts import Counts
 from subord.services.transfer.linking.link import Link
-from subord.services.transfer.linking.places import place_of
+from subord.services.transfer.places import place_of
 from subord.services.transfer.plan import Peer
 
 Answer = Callable[[bytes], Awaitable[bytes]]

@@ -53,7 +53,7 @@ def commands_of(cell: Cell) -> Commands:
 
 
 def interface_of(cell: Cell) -> interface.Cell:
-    return cell_of("gridengine", QUEUE, cell.environment, cell.enter)
+    return cell_of("gridengine", (QUEUE,), cell.environment, cell.enter)
 
 
 async def call(function: Callable[..., Any], *arguments: Any) -> Any:

@@ -37,7 +37,8 @@ FILES: Final = "files"
 ELASTIC: Final = "elastic/plan"
 HOSTS: Final = "hosts/table"
 MACHINES: Final = "machines/plan"
-OF_AGENTS: Final = frozenset((ELASTIC, HOSTS, MACHINES))
+TRANSFER: Final = "transfer/plan"
+OF_AGENTS: Final = frozenset((ELASTIC, HOSTS, MACHINES, TRANSFER))
 """Names of documents whose bodies agents alone read."""
 LASTING: Final = frozenset((RING, REVOKED, STRICT, PLAN, SHARES, *OF_AGENTS))
 """Names of documents that never expire and always have room. Each is the only one of its kind."""

@@ -23,6 +23,7 @@ NAMESPACES: Final = {
     "elastic": "subord.plans",
     "hosts": "subord.hosts",
     "machines": "subord.plans",
+    "transfer": "subord.plans",
 }
 """By kind of document. Orders of a service have its own name, so a key for its orders alone signs no plan of it. The
 last word is the power that the operator needs (ssh-keygen(1), ALLOWED SIGNERS)."""

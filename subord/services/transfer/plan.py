@@ -17,9 +17,10 @@ import msgspec
 
 from subord.core.decoding import UNREADABLE
 from subord.services.transfer.jobs import LOGIN, ClusterName
-from subord.services.transfer.linking.places import place_of
+from subord.services.transfer.places import place_of
 
-BODY_MAX: Final = 32 * 1024
+BODY_MAX: Final = 8 * 1024
+"""As of every document (core/carriage/documents.py)."""
 ADDRESSES_MAX, CERTIFICATES_MAX, QUEUES_MAX, TABLE_MAX, VALUES_MAX = 16, 8, 32, 256, 64
 CERTIFICATE_MAX: Final = 2048
 POLL_S_MIN: Final = 5

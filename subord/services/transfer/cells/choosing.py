@@ -5,7 +5,7 @@ Inputs are a name and the environment of its commands; output is a cell. An adap
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from subord.services.batch.adapter import NAMES
 from subord.services.transfer.cells.interface import Cell
@@ -13,13 +13,13 @@ from subord.services.transfer.cells.interface import Cell
 
 def cell_of(
     name: str,
-    transfer: str = "transfer",
+    transfer: Sequence[str] = ("transfer",),
     environment: Mapping[str, str] | None = None,
     prefix: tuple[str, ...] = (),
     *,
     is_verified: bool = True,
 ) -> Cell:
-    """`transfer`: the name of the transfer queue, of Grid Engine alone. `prefix`: words before each command. Raises
+    """`transfer`: the names of the transfer queues, of Grid Engine alone. `prefix`: words before each command. Raises
     ValueError."""
     from subord.services.batch.running import Commands
 

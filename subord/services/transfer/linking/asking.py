@@ -21,7 +21,7 @@ from subord.services.transfer.exchange import MESSAGE_BYTES_MAX
 from subord.services.transfer.linking import counts as causes
 from subord.services.transfer.linking.context import GREETING, GREETING_BYTES_MAX, Ends, Secured
 from subord.services.transfer.linking.counts import Counts
-from subord.services.transfer.linking.places import place_of
+from subord.services.transfer.places import place_of
 
 CONNECT_S_MAX: Final = 4.0
 """Of each address, until its end has accepted us."""

@@ -68,13 +68,13 @@ Parsed = TypeVar("Parsed")
 
 
 class GridEngineCell:
-    """`transfer`: the transfer queue of this cell; `remote`: the complex without which no job leaves. `ends`: the
+    """`transfer`: the transfer queues of this cell; `remote`: the complex without which no job leaves. `ends`: the
     path of the accounting file. `is_verified`: a job that no host of now could run is refused."""
 
     def __init__(
         self,
         commands: Commands,
-        transfer: str,
+        transfer: Sequence[str],
         ends: str,
         *,
         remote: str = "remote",

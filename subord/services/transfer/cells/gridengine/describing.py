@@ -8,7 +8,7 @@ qalter the elements of lists have other names than after qsub.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 from xml.etree.ElementTree import Element, ParseError, fromstring
 
@@ -28,8 +28,8 @@ _ONLY_HERE: Final = {
 _STAYS: Final = "nothing was changed: it can run in its own cluster only"
 
 
-def specs_in(text: str, transfer: str, remote: str) -> dict[str, Spec | Refused]:
-    """By the number of the job. `transfer`: the transfer queue. `remote`: the complex of jobs that may leave. Raises
+def specs_in(text: str, transfer: Sequence[str], remote: str) -> dict[str, Spec | Refused]:
+    """By the number of the job. `transfer`: the transfer queues. `remote`: the complex of jobs that may leave. Raises
     AnswerError."""
     return {text_in(job, "JB_job_number"): _described(job, transfer, remote) for job in jobs_in(text)}
 
@@ -56,7 +56,7 @@ def requests_in(job: Element, kind: str) -> tuple[tuple[str, str], ...]:
     return tuple(found)
 
 
-def _described(job: Element, transfer: str, remote: str) -> Spec | Refused:
+def _described(job: Element, transfer: Sequence[str], remote: str) -> Spec | Refused:
     """Raises AnswerError."""
     number = text_in(job, "JB_job_number")
     try:
@@ -84,7 +84,7 @@ def _only_here(job: Element, kind: int) -> str | None:
     return None
 
 
-def _spec(job: Element, kind: int, transfer: str, remote: str) -> Spec:
+def _spec(job: Element, kind: int, transfer: Sequence[str], remote: str) -> Spec:
     """Raises ValueError."""
     command = text_in(job, "JB_script_file")
     tasks = job.find("JB_ja_structure/*") if kind & _ARRAY else None
@@ -101,7 +101,7 @@ def _spec(job: Element, kind: int, transfer: str, remote: str) -> Spec:
         is_merged=text_in(job, "JB_merge_stderr") == "true",
         requests=tuple(each for each in requests_in(job, "hard") if each[0] != remote),
         wishes=tuple(each for each in requests_in(job, "soft") if each[0] != remote),
-        queue=",".join(each for each in _texts(job, "JB_hard_queue_list/*/QR_name") if each != transfer),
+        queue=",".join(each for each in _texts(job, "JB_hard_queue_list/*/QR_name") if each not in transfer),
         parallel=text_in(job, "JB_pe"),
         slots=int(next(_texts(job, "JB_pe_range/*/RN_min"), "1")) if text_in(job, "JB_pe") else 1,
         project=text_in(job, "JB_project"),

@@ -1,4 +1,4 @@
-"""What qstat shows of a cell: how many jobs wait, the foreign ones, and those in the transfer queue.
+"""What qstat shows of a cell: how many jobs wait, the foreign ones, and those in transfer queues.
 
 Inputs are records of jobs, and which of them have which marks; outputs are values of interface.py. Marks are in the
 account of a job, which only `qstat -j` shows, with the reasons of errors.
@@ -6,7 +6,7 @@ account of a job, which only `qstat -j` shows, with the reasons of errors.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from subord.services.batch.gridengine.xml import elements
@@ -50,23 +50,23 @@ def details_in(text: str) -> dict[str, Detail]:
     return found
 
 
-def look_of(jobs: Iterable[Job], details: Mapping[str, Detail], transfer: str) -> Look:
-    """`transfer`: the name of the transfer queue, where nothing runs that waits for its own cluster."""
+def look_of(jobs: Iterable[Job], details: Mapping[str, Detail], transfer: Sequence[str]) -> Look:
+    """`transfer`: the names of transfer queues, where nothing runs that waits for its own cluster."""
     jobs = list(jobs)
     waiting = [job for job in jobs if job.state == JobState.QUEUED and not _is_for(transfer, job)]
     foreign = [_foreign(job, detail) for job in jobs if (detail := details.get(job.id)) and detail.mark]
     leaving = [
         Leaving(job.id, job.task or 0, job.state == JobState.SUSPENDED, job.state == JobState.ENDING)
         for job in jobs
-        if job.queue == transfer and not (details.get(job.id) or Detail("")).mark
+        if job.queue in transfer and not (details.get(job.id) or Detail("")).mark
     ]
     bound = [(job.id, job.task or 0) for job in jobs if set(job.word) >= _BOUND]
     return Look(tasks_of(waiting), tuple(foreign), tuple(leaving), tuple(bound))
 
 
-def _is_for(transfer: str, job: Job) -> bool:
+def _is_for(transfer: Sequence[str], job: Job) -> bool:
     """Whether it may run in no other queue."""
-    return bool(job.queues) and {each.partition("@")[0] for each in job.queues} == {transfer}
+    return bool(job.queues) and {each.partition("@")[0] for each in job.queues} <= set(transfer)
 
 
 def _foreign(job: Job, detail: Detail) -> Foreign:

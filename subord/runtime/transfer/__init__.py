@@ -1,0 +1,1 @@
+"""How this node takes part in transfer queues, as its agent tells the daemon."""

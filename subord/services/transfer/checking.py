@@ -1,0 +1,60 @@
+"""What hinders a node to be the transfer host, by its configuration and its files.
+
+Input is the table [transfer], with a plan or without; outputs are sentences without a full stop that say what to do.
+Nothing is changed, and no command is run. All functions block.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+from subord.config.schema import TransferConfig
+from subord.services.batch.programs import missing_programs
+from subord.services.transfer.plan import Plan
+
+RUNUSER = "runuser"
+
+
+def hosting_fault(config: TransferConfig, plan: Plan) -> str:
+    """Why this node cannot be the transfer host of a plan; "": nothing speaks against it."""
+    if not config.batch:
+        return "transfer.batch is empty on this node, which the plan names as transfer host: name its batch system"
+    if config.batch == "slurm" and plan.queues:
+        return "the plan has queues, and this node has Slurm, whose jobs cannot leave: publish a plan without queues"
+    return ""
+
+
+def overview(config: TransferConfig) -> str:
+    """The part of this node, for `subord-agent --check`."""
+    if not config.batch:
+        return "this node is no transfer host: transfer.batch is empty"
+    where = f"listens at {config.listen}" if config.listen else "does not listen, so no job comes"
+    return f"this node may be the transfer host of a cluster of {config.batch}; it {where}"
+
+
+def faults(config: TransferConfig) -> Iterator[str]:
+    """For `subord-agent --check`."""
+    if not config.batch:
+        return
+    yield from missing_programs("transfer", config.batch, config.batch_environment)
+    if shutil.which(RUNUSER) is None:
+        yield f"there is no {RUNUSER}, by which foreign jobs are submitted as their users: install util-linux"
+    if fault := key_fault(config.key):
+        yield fault
+    folder = Path(config.socket).parent
+    if not folder.is_dir() or not os.access(folder, os.W_OK):
+        yield f"transfer.socket: {folder} is no directory that can be written to: make it, or correct the setting"
+
+
+def key_fault(path: str) -> str:
+    """Why the link has no key; "": it has."""
+    from subord.services.transfer.linking.certificate import CertificateError, read
+
+    try:
+        read(path)
+    except CertificateError as error:
+        return f"transfer.key: {error}"
+    return ""

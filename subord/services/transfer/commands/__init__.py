@@ -1,0 +1,1 @@
+"""What the actions of `subord transfer` do."""

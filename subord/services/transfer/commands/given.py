@@ -1,0 +1,74 @@
+"""The plan that a file gives, in TOML or JSON.
+
+Input is the text; output is the plan, and the name of the transfer host as the file has it. Invariant: what is wrong
+is named with its key, and then there is no plan.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from subord.services.transfer.plan import Plan, faults
+
+FILE_BYTES_MAX: Final = 64 * 1024
+_ERROR: Final = re.compile(r"(?P<what>.*?)(?: - at `\$\.?(?P<path>[^`]*)`)?\Z", re.DOTALL)
+
+
+class GivenError(ValueError):
+    """What is wrong, as a sentence without a full stop."""
+
+
+class Given(NamedTuple):
+    """`host`: a name or an address; "": the file has none. The plan has no host yet."""
+
+    plan: Plan
+    host: str
+
+
+def parsed(text: str) -> Given:
+    """Raises GivenError."""
+    document = _json(text) if text.lstrip().startswith("{") else _toml(text)
+    host = document.pop("host", "")
+    if not isinstance(host, str):
+        raise GivenError("host must be a string: the name or the address of the transfer host")
+    if "peer" not in document:
+        raise GivenError("it names no other cluster: write a table [peer] with name, addresses and certificates")
+    try:
+        plan = msgspec.convert({**document, "host": 0}, Plan)
+    except msgspec.ValidationError as error:
+        raise GivenError(_said(str(error))) from None
+    if wrong := list(faults(msgspec.structs.replace(plan, host=1))):
+        raise GivenError("; ".join(wrong))
+    return Given(plan, host)
+
+
+def _toml(text: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise GivenError(f"it is no TOML: {error}") from None
+
+
+def _json(text: str) -> dict[str, Any]:
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise GivenError(f"it is no JSON: {error}") from None
+    return dict(found)
+
+
+def _said(text: str) -> str:
+    """What msgspec says of a document, with the key before it."""
+    match = _ERROR.match(text)
+    assert match is not None  # it matches every text
+    what, place = match["what"].replace("`", ""), match["path"] or "the plan"
+    if unknown := re.search(r"unknown field (\S+)", what):
+        return f"{place}: there is no key {unknown[1][:64]}"
+    if missing := re.search(r"missing required field (\S+)", what):
+        return f"{place}: the key {missing[1]} is missing"
+    return f"{place}: {what[0].lower()}{what[1:]}"

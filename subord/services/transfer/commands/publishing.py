@@ -1,0 +1,163 @@
+"""`subord transfer plan` and `subord transfer off`: a document that an operator signs.
+
+Inputs are a file, the plan before, and what the transfer host says; output is a document for all nodes. Invariant:
+what is wrong is named, and then nothing is signed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterable, Iterator
+from functools import partial
+from typing import Final
+
+import msgspec
+
+from subord.client import exit_codes
+from subord.client.daemon import DAEMON_GRACE_S, Document, ask, asked
+from subord.client.errors import CommandError
+from subord.client.naming import names_for
+from subord.client.node_sets.choice import chosen_one
+from subord.client.options import socket_path
+from subord.client.orders.publishing import NOTHING, Kind, ordered
+from subord.client.text import printable
+from subord.core.address.network import Network
+from subord.core.carriage.documents import TRANSFER
+from subord.services.asking import DAEMON_BUDGET_S_MAX
+from subord.services.following import wrapped
+from subord.services.transfer.commands.given import FILE_BYTES_MAX, Given, GivenError, parsed
+from subord.services.transfer.commands.layout import CONFLICT, heading, is_in_force, plan_lines
+from subord.services.transfer.plan import BODY_MAX, Plan, encode_plan
+from subord.services.transfer.telling.published import of_plan
+
+PATH: Final = "/v1/transfer/plan"
+KIND: Final = Kind({"action": "publish", "name": TRANSFER}, "plans", PATH, ("host", "off", "digest"))
+FORCE: Final = "--force publishes it all the same"
+SLURM: Final = "slurm"
+
+
+def publish(arguments: argparse.Namespace) -> int:
+    """Publishes a plan. Raises CommandError: nothing was changed."""
+    given = _given(arguments.file)
+    before = asked(arguments, PATH)
+    status = asked(arguments, "/v1/status")
+    network = Network.parse(status["settings"]["network"])
+    host = _host(arguments, given, before["host"] or status["address"])
+    position = network.position_of(host)
+    if position is None:
+        text = f"{host} is no address of the network {network.text}; {NOTHING}"
+        raise CommandError(text, exit_codes.NO_SUCH_NODE)
+    plan = msgspec.structs.replace(given.plan, host=position)
+    batch = _batch(arguments, plan, host)
+    names = names_for(arguments, {"plan": {"host": host}})
+    shown, would = _ordered(arguments, plan, network, before)
+    warnings = list(_warnings(plan))
+    if arguments.json:
+        print(json.dumps({**shown, "batch": batch, "warnings": warnings}))
+        return exit_codes.OK
+    lines = [heading(shown, names, would), *plan_lines(shown)]
+    if shown["digest"] == before["digest"] and is_in_force(before):
+        lines.append(f"nothing differs from version {before['version']}")
+    lines += [line for each in warnings for line in wrapped(f"note: {each}", "")]
+    return _printed([*lines, *([CONFLICT] if shown["conflict"] else [])])
+
+
+def switch_off(arguments: argparse.Namespace) -> int:
+    """Publishes that no job crosses. Raises CommandError: nothing was changed."""
+    before = asked(arguments, PATH)
+    network = Network.parse(asked(arguments, "/v1/status")["settings"]["network"])
+    shown, would = _ordered(arguments, Plan(host=0), network, before)
+    if arguments.json:
+        print(json.dumps({**shown, "batch": None, "warnings": []}))
+        return exit_codes.OK
+    return _printed([heading(shown, {}, would)])
+
+
+def _warnings(plan: Plan) -> Iterator[str]:
+    if not plan.queues and not plan.slots_max:
+        yield "no job leaves, and none comes: the plan has neither queues nor slots_max"
+
+
+# -- what is given --------------------------------------------------------------------------------------------------
+
+
+def _given(path: str) -> Given:
+    """Raises CommandError."""
+    name = "standard input" if path == "-" else printable(path)
+    try:
+        if path == "-":
+            data = sys.stdin.buffer.read(FILE_BYTES_MAX + 1)
+        else:
+            with open(path, "rb") as file:
+                data = file.read(FILE_BYTES_MAX + 1)
+    except OSError as error:
+        raise CommandError(f"cannot read {name}: {error.strerror or error}; {NOTHING}", exit_codes.USAGE) from None
+    if len(data) > FILE_BYTES_MAX:
+        text = f"{name} has more than {FILE_BYTES_MAX} bytes, so it is no plan; {NOTHING}"
+        raise CommandError(text, exit_codes.USAGE)
+    try:
+        return parsed(data.decode())
+    except UnicodeDecodeError:
+        raise CommandError(f"{name} is no text in UTF-8; {NOTHING}", exit_codes.USAGE) from None
+    except GivenError as error:
+        raise CommandError(f"{name}: {printable(str(error))}; {NOTHING}", exit_codes.USAGE) from None
+
+
+def _host(arguments: argparse.Namespace, given: Given, otherwise: str) -> str:
+    """The address of the transfer host. Raises CommandError."""
+    word, what = (arguments.host, "--host") if arguments.host is not None else (given.host, "host")
+    if not word:
+        return otherwise
+    try:
+        return chosen_one(arguments, word)
+    except CommandError as error:
+        raise CommandError(f"{what}: {error}; {NOTHING}", error.exit_code) from None
+
+
+def _batch(arguments: argparse.Namespace, plan: Plan, host: str) -> str | None:
+    """The batch system of the transfer host; None: it is not known. Raises CommandError if it cannot follow the
+    plan."""
+    budget_s = min(arguments.timeout, DAEMON_BUDGET_S_MAX)
+    target = f"/v1/transfer?nodes={plan.host}&budget={budget_s:.3f}"
+    told = ask(socket_path(arguments), target, arguments.timeout + DAEMON_GRACE_S)
+    batch = str(told["batches"][0]["batch"]) if told["batches"] else ""
+    if arguments.force:
+        return batch or None
+    if not told["states"]:
+        causes = [each["text"] for each in told["missing"]]
+        why = printable(causes[0]) if causes else "its answer cannot be read: it is of another release"
+        text = f"whether {host} has a batch system is not known: {why}; try again, or {FORCE}; {NOTHING}"
+        raise CommandError(text, exit_codes.TRY_AGAIN)
+    if not batch:
+        text = f"{host} has no batch system: set transfer.batch in its configuration, or give --host"
+        raise CommandError(f"{text}; {FORCE}; {NOTHING}", exit_codes.CONFIGURATION)
+    if batch == SLURM and plan.queues:
+        text = f"{host} has Slurm, whose jobs cannot leave: publish a plan without queues"
+        raise CommandError(f"{text}; {FORCE}; {NOTHING}", exit_codes.CONFIGURATION)
+    return batch
+
+
+# -- the order ------------------------------------------------------------------------------------------------------
+
+
+def _ordered(arguments: argparse.Namespace, plan: Plan, network: Network, before: Document) -> tuple[Document, str]:
+    """The document that counts now, or would, and the word for that. Raises CommandError."""
+    body = encode_plan(plan)
+    if len(body) > BODY_MAX:
+        text = f"the plan has {len(body)} bytes, and at most {BODY_MAX} have room: shorten its tables; {NOTHING}"
+        raise CommandError(text, exit_codes.USAGE)
+    return ordered(arguments, KIND, body, before, partial(_as_json, plan, network))
+
+
+def _as_json(plan: Plan, network: Network, version: int, principal: str | None) -> Document:
+    """A PlanDocument as the daemon would send it."""
+    found: Document = json.loads(msgspec.json.encode(of_plan(plan, network, version, principal=principal)))
+    return found
+
+
+def _printed(lines: Iterable[str]) -> int:
+    for line in lines:
+        print(printable(line))
+    return exit_codes.OK

@@ -1,0 +1,107 @@
+"""`subord transfer status`: the plan, the link, how many jobs cross, and how nodes follow the plan."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from subord.client import exit_codes
+from subord.client.daemon import Document
+from subord.client.naming import names_for, with_address
+from subord.client.text import age, count
+from subord.runtime.transfer.state import TRANSFERS
+from subord.services.asking import asked_nodes, asked_root, shown_coverage
+from subord.services.following import lines_of_states, nodes_of, wrapped
+from subord.services.transfer.commands.layout import CONFLICT, heading, is_in_force, numbers, plan_lines
+
+NONE: Final = "none"
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Prints the screen, and the coverage; OK if all is as the plan wants. Raises CommandError."""
+    found = asked_nodes(arguments, "transfer")
+    if arguments.nodes and found["host"] is None and is_in_force(found["plan"]):
+        found["host"] = asked_root(arguments, "transfer/jobs")["host"]
+    names = names_for(arguments, found)
+    code = shown_coverage(arguments, found, lines_of(found, names))
+    return code if _is_settled(found) else exit_codes.NOT_REACHED
+
+
+def _is_settled(found: Document) -> bool:
+    """All that have answered follow the plan, and the transfer host reaches all that it needs."""
+    follow = all(each["follows"] for each in found["states"]) and not found["unread"]
+    if not is_in_force(found["plan"]):
+        return follow
+    host = found["host"]
+    return follow and host is not None and not (host["fault"] or host["link"]["fault"])
+
+
+def lines_of(found: Document, names: Mapping[str, str]) -> Iterator[str]:
+    """What is printed of a TransferDocument."""
+    plan, host = found["plan"], found["host"]
+    yield from wrapped(heading(plan, names), "")
+    if plan["conflict"]:
+        yield CONFLICT
+    if is_in_force(plan):
+        for each in plan_lines(plan):
+            yield from wrapped(each, "")
+        if host is None:
+            yield f"what crosses is not known: {with_address(plan['host'], dict(names))} has told nothing"
+        else:
+            yield from host_lines(host)
+    else:
+        for each in found["batches"]:
+            yield f"transfer.batch is configured on {nodes_of(each, names)}: {each['batch']}"
+    yield from lines_of_states(found, names, "plan")
+
+
+def host_lines(host: Document) -> Iterator[str]:
+    """What the transfer host sees."""
+    if host["state"] != TRANSFERS:
+        detail = f": {host['detail']}" if host["detail"] else ""
+        yield from wrapped(f"{host['state']}: {host['text']}{detail}; what follows is from before", "")
+    yield from _batch(host)
+    yield from _link(host)
+    leaving = numbers(host["leaving"]) or NONE
+    yield f"jobs that leave: {leaving}; {count(host['starters'], 'method')} wait{_s(host['starters'])} for their end"
+    room = f"{host['room']} more may come now" if host["pending"] is not None else "none may come now"
+    yield f"jobs that come: {numbers(host['coming']) or NONE}, limit {host['slots_max']}; {room}"
+    yield f"permits not used yet: {host['permits_given']} of ours, {host['permits_held']} of the other cluster"
+    totals = [(numbers(host[key]), words) for key, words in (("left", "of ours"), ("taken", "of the other cluster"))]
+    if any(text for text, _ in totals):
+        yield f"in this process: {'; '.join(f'{words} {text}' for text, words in totals if text)}"
+    if host["full"]:
+        yield f"{count(host['full'], 'job')} went back since there was no room for more records"
+
+
+def _s(number: int) -> str:
+    return "s" if number == 1 else ""
+
+
+def _batch(host: Document) -> Iterator[str]:
+    if host["fault"]:
+        yield from wrapped(f"{host['batch']} does not answer: {host['fault']}", "")
+    if host["poll_age_s"] is None:
+        yield f"{host['batch']} was not seen yet"
+    else:
+        waits = "not known" if host["pending"] is None else str(host["pending"])
+        yield f"{host['batch']} was seen {age(host['poll_age_s'])} ago: jobs that wait here: {waits}"
+
+
+def _link(host: Document) -> Iterator[str]:
+    link = host["link"]
+    if link["fault"]:
+        yield from wrapped(f"{host['peer']} does not answer: {link['fault']}", "")
+    if link["listening_fault"]:
+        yield from wrapped(f"{host['peer']} cannot ask this cluster: {link['listening_fault']}", "")
+    if link["answered_s"] is None:
+        yield f"{host['peer']} has not answered yet"
+    else:
+        waits = "not known" if host["peer_pending"] is None else str(host["peer_pending"])
+        more = f"; it takes {host['offer']} more"
+        yield f"{host['peer']} has answered {age(link['answered_s'])} ago: jobs that wait there: {waits}{more}"
+    asked = "has not asked yet" if link["asked_s"] is None else f"has asked {age(link['asked_s'])} ago"
+    yield f"{host['peer']} {asked}"
+    if refusals := numbers(link["refusals"]):
+        yield f"connections that were refused: {refusals}; the last: {link['refused_last']}"

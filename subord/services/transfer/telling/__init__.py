@@ -1,0 +1,1 @@
+"""What nodes say of transfer queues, and what the asking node makes of it."""

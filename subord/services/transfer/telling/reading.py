@@ -1,0 +1,187 @@
+"""What the asking node makes of the answers of nodes about transfer queues.
+
+Inputs are the answers and the plan that the asking node holds; output is a TransferDocument. Invariants: what cannot
+be read is passed over; only the transfer host, as the plan names it, tells what is seen; each node that has answered
+stands in one state.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from subord.api.models.coverage import CoverageDocument
+from subord.api.node_api import NodeApi
+from subord.api.query.orders import Answered
+from subord.core.carriage.engine.ranges import Ranges
+from subord.runtime.transfer import state
+from subord.runtime.transfer.state import JobState, State
+from subord.services.answers import Heard, age_of, heard, named, time_of, united
+from subord.services.serving import of_coverage
+from subord.services.transfer.plan import Plan
+from subord.services.transfer.telling.documents import (
+    BatchDocument,
+    HostDocument,
+    JobDocument,
+    LinkDocument,
+    StateDocument,
+    TransferDocument,
+)
+from subord.services.transfer.telling.published import published
+from subord.services.transfer.telling.words import Told, decode_told
+
+
+def document(answered: Answered) -> CoverageDocument:
+    """The document of all answers."""
+    node, (plan, shown) = answered.node, published(answered.node)
+    answers, unread = heard(answered, decode_told)
+    host = _host_in(plan, answers)
+    return of_coverage(
+        TransferDocument,
+        answered,
+        plan=shown,
+        host=None if host is None or plan is None else _host(node, plan, host),
+        states=tuple(_states(node, plan, shown.version, answers)),
+        batches=tuple(_batches(node, answers)),
+        jobs=() if host is None else tuple(_job(each, host.now) for each in host.jobs),
+        left_out=0 if host is None else host.seen.left_out,
+        unread=unread,
+    )
+
+
+# -- states ---------------------------------------------------------------------------------------------------------
+
+
+def _states(node: NodeApi, plan: Plan | None, version: int, answers: list[Heard[Told]]) -> Iterator[StateDocument]:
+    """Those that need an operator first."""
+    groups = defaultdict[tuple[str, str, int], list[Ranges]](list)
+    for each in answers:
+        groups[each.told.word, each.told.detail, each.told.version].append(each.nodes)
+    found = [_state(node, said, united(told), plan, version) for said, told in groups.items()]
+    yield from sorted(found, key=_urgency)
+
+
+def _urgency(found: StateDocument) -> tuple[object, ...]:
+    place = state.WORDS.index(found.state) if found.state in state.WORDS else -1
+    return (found.follows, place, -found.nodes, found.detail, found.version)
+
+
+def _state(node: NodeApi, said: tuple[str, str, int], told: Ranges, plan: Plan | None, version: int) -> StateDocument:
+    word, detail, theirs = said
+    return StateDocument(
+        state=word,
+        text=text_of(word),
+        detail=detail,
+        version=theirs,
+        follows=theirs == version and _is_settled(word, told, plan),
+        nodes=len(told),
+        addresses=named(node, told),
+    )
+
+
+def _is_settled(word: str, told: Ranges, plan: Plan | None) -> bool:
+    """Whether nodes with this state do what a plan says."""
+    if plan is None:
+        return word == state.NONE
+    if plan.is_off:
+        return word == state.OFF
+    return word == (state.TRANSFERS if plan.host in told else state.OTHER_NODE)
+
+
+def text_of(word: str) -> str:
+    """The sentence of a state, also of a later release."""
+    return state.SENTENCES.get(word, f"the node says: {word}")
+
+
+def _batches(node: NodeApi, answers: list[Heard[Told]]) -> Iterator[BatchDocument]:
+    groups = defaultdict[str, list[Ranges]](list)
+    for each in answers:
+        if each.told.batch:
+            groups[each.told.batch].append(each.nodes)
+    for batch, several in sorted(groups.items()):
+        told = united(several)
+        yield BatchDocument(batch=batch, nodes=len(told), addresses=named(node, told))
+
+
+# -- the transfer host ----------------------------------------------------------------------------------------------
+
+
+class _Host(NamedTuple):
+    told: Told
+    seen: State
+    now: float
+    jobs: tuple[JobState, ...]
+
+
+def _host_in(plan: Plan | None, answers: list[Heard[Told]]) -> _Host | None:
+    if plan is None or plan.is_off:
+        return None
+    said = next((each.told for each in answers if plan.host in each.nodes), None)
+    return None if said is None or said.host is None else _Host(said, said.host, said.now, said.jobs)
+
+
+def _host(node: NodeApi, plan: Plan, host: _Host) -> HostDocument:
+    told, seen, now = host.told, host.seen, host.now
+    return HostDocument(
+        address=node.settings.network.address_text_of(plan.host),
+        state=told.word,
+        text=text_of(told.word),
+        detail=told.detail,
+        version=told.version,
+        batch=told.batch,
+        cluster=seen.cluster,
+        peer=seen.peer,
+        poll=time_of(seen.at),
+        poll_age_s=age_of(seen.at, now),
+        fault=seen.fault,
+        link=_link(seen, now),
+        peer_pending=seen.peer_pending,
+        offer=seen.offer,
+        pending=seen.pending,
+        room=seen.room,
+        slots_max=seen.slots_max,
+        idle_pending_max=seen.idle_max,
+        permits_given=seen.permits_given,
+        permits_held=seen.permits_held,
+        starters=seen.starters,
+        leaving=seen.leaving,
+        coming=seen.coming,
+        left=seen.left,
+        taken=seen.taken,
+        full=seen.full,
+        looks=seen.looks,
+        calls_failed=seen.calls_failed,
+    )
+
+
+def _link(seen: State, now: float) -> LinkDocument:
+    return LinkDocument(
+        up=seen.is_up,
+        fault=seen.link_fault,
+        listening_fault=seen.listening_fault,
+        answered_s=age_of(seen.heard_at, now),
+        asked_s=age_of(seen.asked_at, now),
+        messages=seen.messages,
+        bytes=seen.bytes,
+        refusals=seen.refusals,
+        failures=seen.failures,
+        refused_last=seen.refused_last,
+    )
+
+
+def _job(each: JobState, now: float) -> JobDocument:
+    return JobDocument(
+        way=each.way,
+        job=each.job,
+        task=each.task,
+        user=each.user,
+        state=each.state,
+        id=each.id,
+        being=each.being,
+        wanted=each.wanted,
+        since=time_of(each.since),
+        since_s=age_of(each.since, now),
+        reason=each.reason,
+        end=each.end,
+    )
