@@ -2,7 +2,8 @@
 
 Input is the output of a command; outputs are elements. Characters that XML forbids are replaced: names of jobs are
 the users' own. After a restart the qmaster calls the tasks of a job as its spool does (`JATASK:       1.`), which is
-no name in XML, and is shortened. An answer that ends too early, as that of a qstat that was killed, raises AnswerError.
+no name in XML, and is shortened. An answer that ends too early, as that of a qstat that was killed, raises
+AnswerError.
 """
 
 from __future__ import annotations
