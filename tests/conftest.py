@@ -124,6 +124,7 @@ FIRST = (
     "test_lab_elastic_deaths.py",
     "test_stock_debian.py",
     "test_transfer_real.py",
+    "test_transfer_two_trees.py",
     "test_lab_prometheus.py",
     "test_scenario.py",
     "test_lab_memory.py",

@@ -155,6 +155,17 @@ def test_details_of_a_text_without_jobs() -> None:
     assert details_in(recorded("qstat-j.xml")) == dict.fromkeys("567", Detail(""))
 
 
+def test_a_qmaster_that_was_started_again_names_tasks_as_its_spool_does() -> None:
+    """And a job may be called by characters that XML forbids."""
+    text = recorded("qstat-j.xml")
+    spooled = text.replace("ulong_sublist>", "JATASK:       1.>").replace("<JB_job_name>", "<JB_job_name>\x01")
+    assert "<JATASK:       1.>" in spooled
+    assert "</JATASK:       1.>" in spooled
+    assert details_in(spooled) == details_in(text)
+    whole, other = (describing.specs_in(each, ["transfer"], "remote") for each in (text, spooled))
+    assert whole.keys() == other.keys() == {*"567"}
+
+
 # -- submissions --------------------------------------------------------------------------------------------------
 
 

@@ -72,7 +72,7 @@ class Pair:
         other = self.other(tree)
         address = LINK[self.trees.index(other)]
         return {
-            "host": HEAD,
+            "host": tree.lab.address(HEAD),
             "cluster": tree.name,
             "peer": {
                 "name": other.name,

@@ -169,6 +169,18 @@ class TreeLab(HostedLab):
         replace_file(file, json.dumps(plan))
         self.do("plan", str(file))
 
+    def has_agent(self) -> bool:
+        return HEAD in processes.agents(self.lab)
+
+    def is_open(self) -> bool:
+        """Whether jobs can leave: the sensor has told a load below the threshold."""
+        lines = self.run_on_head("qstat", "-f", "-q", QUEUE).splitlines()
+        found = [line.split()[-1] for line in lines if line.startswith(f"{QUEUE}@")]
+        return found == ["lx-amd64"]
+
+    def facts(self) -> str:
+        return f"{self.name}: {self.run_on_head('qstat', '-f')} {self.agent_log()[-1500:]}"
+
     def agent_log(self) -> str:
         with suppress(FileNotFoundError):
             return (self.lab.directory.node(HEAD) / "agent.log").read_text(errors="replace")

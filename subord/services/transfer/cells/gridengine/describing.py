@@ -15,7 +15,7 @@ from xml.etree.ElementTree import Element, ParseError, fromstring
 import msgspec
 
 from subord.services.batch.faults import AnswerError
-from subord.services.batch.gridengine.xml import text_in
+from subord.services.batch.gridengine.xml import readable, text_in
 from subord.services.batch.records import Refused
 from subord.services.transfer.jobs import Spec
 
@@ -36,10 +36,8 @@ def specs_in(text: str, transfer: Sequence[str], remote: str) -> dict[str, Spec 
 
 def jobs_in(text: str) -> list[Element]:
     """Raises AnswerError."""
-    if "<!" in text:
-        raise AnswerError("the answer declares a document type, which the batch system does not do")
     try:
-        found = fromstring(text).findall("djob_info/element")  # noqa: S314 - no document type, so no entities
+        found = fromstring(readable(text)).findall("djob_info/element")  # noqa: S314 - no document type, so no entities
     except ParseError as error:
         raise AnswerError(f"the answer is not whole, or no XML: {error}") from None
     return [each for each in found if text_in(each, "JB_job_number")]

@@ -1,0 +1,218 @@
+"""Jobs in the transfer queues of two trees, and what an observer outside of both sees of them.
+
+Each job writes a line to a file of its own when it begins, and ends with a status of its own. The observer compares
+these files, and the accounting of both cells, with what was submitted. Invariant: nothing here asks an agent.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from netlab.elastic import files, gridengine, host
+from netlab.elastic.hosted import HOME, USER
+from netlab.errors import LabError
+from netlab.transfer.pair import Pair
+from netlab.transfer.trees import QUEUE, TreeLab
+
+RUNS: Final = f"{HOME}/runs"
+AGAIN: Final = 99
+"""The status of a job that waits again."""
+MARK: Final = "sb."
+"""The account of a job of another cluster begins so."""
+LOOK_S: Final = 0.5
+
+
+class Run(NamedTuple):
+    """A line of the accounting. `failed`: by the batch system; 100: a signal has ended the job."""
+
+    queue: str
+    host: str
+    job: str
+    account: str
+    failed: int
+    status: int
+    task: int
+    submitted_at: int
+    began_at: int
+    ended_at: int
+
+
+def runs_of(tree: TreeLab) -> list[Run]:
+    """What the accounting of its cell has."""
+    return list(_runs(outside(tree, f"{gridengine.TOP}/top/default/common/accounting")))
+
+
+def outside(tree: TreeLab, path: str) -> Path:
+    """Where a file that hosts share is for this process."""
+    return tree.path / files.SHARED / Path(path).relative_to(host.SHARED)
+
+
+def _runs(file: Path) -> Iterator[Run]:
+    text = file.read_text(errors="replace") if file.exists() else ""
+    for line in text.splitlines():
+        words = line.split(":")
+        if line.startswith("#") or len(words) < 40:
+            continue
+        times = (int(words[number]) for number in (8, 9, 10))
+        yield Run(words[0], words[1], words[5], words[6], int(words[11]), int(words[12]), int(words[35]), *times)
+
+
+@dataclass(frozen=True)
+class Job:
+    """`wanted`: its status; None: it is deleted, and may have any."""
+
+    tree: TreeLab
+    id: str
+    tag: str
+    wanted: int | None
+
+
+class Load:
+    """Jobs of one test or measurement."""
+
+    def __init__(self, pair: Pair, name: str) -> None:
+        self.pair = pair
+        self.jobs: list[Job] = []
+        self.most: Counter[str] = Counter()
+        """Of foreign jobs at once, by the name of the tree."""
+        self._name = name
+        self._lock = threading.Lock()
+        self._before = {each.name: len(runs_of(each)) for each in pair.trees}
+        for each in pair.trees:
+            each.run_on_head("mkdir", "-p", RUNS, user=USER)
+
+    # -- acting ---------------------------------------------------------------------------------------------------
+
+    def submit(self, tree: TreeLab, status: int | None = 0, lasts_s: float = 1.0, *options: str) -> Job:
+        with self._lock:
+            tag = f"{self._name}.{tree.name}.{len(self.jobs)}"
+            script = f"echo $JOB_ID >>{RUNS}/{tag}; sleep {lasts_s:g}; exit {status or 0}"
+            job = Job(tree, tree.submit(script, *options), tag, status)
+            self.jobs.append(job)
+        return job
+
+    def burst(self, tree: TreeLab, count: int, lasts_s: float = 1.0) -> list[Job]:
+        """At once: one command on the host submits all of them. Their statuses are 0 to 7."""
+        with self._lock:
+            first = len(self.jobs)
+            tags = [f"{self._name}.{tree.name}.{first + number}" for number in range(count)]
+            lines = "".join(
+                f"printf '%s\\n' 'echo $JOB_ID >>{RUNS}/{tag}; sleep {lasts_s:g}; exit {number % 8}' | "
+                f"qsub -terse -wd {HOME} -j y -o /dev/null -q {QUEUE}\n"
+                for number, tag in enumerate(tags)
+            )
+            said = tree.run_on_head("sh", "-s", user=USER, given=lines)
+            ids = [line.partition(".")[0] for line in said.split()]
+            if len(ids) != count:
+                raise LabError(f"{len(ids)} of {count} jobs were submitted: {said[-200:]}")
+            found = [
+                Job(tree, each, tag, number % 8) for number, (each, tag) in enumerate(zip(ids, tags, strict=True))
+            ]
+            self.jobs += found
+        return found
+
+    # -- looking --------------------------------------------------------------------------------------------------
+
+    def foreign(self, tree: TreeLab) -> int:
+        """Jobs in its cell that nobody has submitted there."""
+        there = {line[0] for line in tree.engine.lines()}
+        with self._lock:  # what is being submitted counts
+            own = {each.id for each in self.jobs if each.tree is tree}
+        return len(there - own)
+
+    def left(self) -> list[Job]:
+        """Jobs whose end their own accounting does not have yet."""
+        over = {each.name: {run.job for run in self.runs(each) if run.status != AGAIN} for each in self.pair.trees}
+        return [each for each in self.jobs if each.id not in over[each.tree.name]]
+
+    def await_ended(self, seconds: float) -> None:
+        """Raises LabError."""
+        self.pair.a.await_that(lambda: not self.left(), f"the jobs of {self._name} end", seconds, self.facts)
+
+    def await_forgotten(self, seconds: float) -> None:
+        """No job is in either cell. Raises LabError."""
+        empty: Callable[[], bool] = lambda: not any(each.engine.lines() for each in self.pair.trees)  # noqa: E731
+        self.pair.a.await_that(empty, "both cells are empty", seconds, self.facts)
+
+    def runs(self, tree: TreeLab) -> list[Run]:
+        """Since the load was made."""
+        return runs_of(tree)[self._before[tree.name] :]
+
+    def starts(self, job: Job) -> list[str]:
+        """The trees where it has begun."""
+        found = []
+        for each in self.pair.trees:
+            file = outside(each, f"{RUNS}/{job.tag}")
+            found += [each.name] * (len(file.read_text().splitlines()) if file.exists() else 0)
+        return found
+
+    def faults(self, *, may_be_unknown: bool = False) -> list[str]:
+        """What an observer has to complain of. `may_be_unknown`: jobs may end in error, as such whose end is not
+        known."""
+        found = []
+        runs = {each.name: self.runs(each) for each in self.pair.trees}
+        in_error = {
+            each.name: {job for job, state in each.states().items() if "E" in state} for each in self.pair.trees
+        }
+        for job in self.jobs:
+            ends = [run for run in runs[job.tree.name] if run.job == job.id and run.status != AGAIN]
+            starts = self.starts(job)
+            if len(starts) > 1:
+                found.append(f"{job.tag} ({job.id}) has begun {len(starts)} times: {starts}")
+            if may_be_unknown and job.id in in_error[job.tree.name]:
+                continue
+            if len(ends) != 1:
+                found.append(f"{job.tag} ({job.id}) has {len(ends)} ends at home: {ends}")
+            elif job.wanted is not None and ends[0].status != job.wanted:
+                found.append(f"{job.tag} ({job.id}) ended with {ends[0].status}, not {job.wanted}; begun {starts}")
+        for each in self.pair.trees:
+            marks = Counter(run.account for run in runs[each.name] if run.account.startswith(MARK) and run.began_at)
+            found += [f"{mark} ran {count} times at {each.name}" for mark, count in marks.items() if count > 1]
+        return found
+
+    def abroad(self) -> int:
+        """How many jobs have begun in the other tree."""
+        return sum(each.tree.name not in self.starts(each) and bool(self.starts(each)) for each in self.jobs)
+
+    @contextmanager
+    def watched(self) -> Iterator[None]:
+        """The most foreign jobs at once are counted meanwhile."""
+        over = threading.Event()
+        threads = [threading.Thread(target=self._watch, args=(each, over), daemon=True) for each in self.pair.trees]
+        for each in threads:
+            each.start()
+        try:
+            yield
+        finally:
+            over.set()
+            for each in threads:
+                each.join()
+
+    def _watch(self, tree: TreeLab, over: threading.Event) -> None:
+        while not over.wait(LOOK_S):
+            try:
+                self.most[tree.name] = max(self.most[tree.name], self.foreign(tree))
+            except LabError:  # its host is down
+                continue
+
+    def facts(self) -> str:
+        return f"left: {_shown(each.tag for each in self.left())}. " + " ".join(map(_facts, self.pair.trees))
+
+
+def _shown(names: Iterable[str]) -> str:
+    listed = list(names)
+    return f"{len(listed)}: {' '.join(listed[:8])}"
+
+
+def _facts(tree: TreeLab) -> str:
+    try:
+        states = Counter(tree.states().values())
+    except LabError as error:
+        states = Counter({str(error)[:100]: 1})
+    return f"{tree.name}: {dict(states)}; its agent: {tree.agent_log()[-600:]}"

@@ -1,0 +1,215 @@
+"""Two trees with a real cell each, which send jobs to each other: real daemons, agents, methods and a link."""
+
+from __future__ import annotations
+
+import random
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "netns-lab"))
+from netlab.elastic import gridengine
+from netlab.elastic.hosted import HEAD, USER
+from netlab.transfer import pair as pairs
+from netlab.transfer.loads import RUNS, Load, outside
+from netlab.transfer.pair import Pair
+from netlab.transfer.site import obstacle
+from netlab.transfer.trees import QUEUE, TreeLab
+
+pytestmark = [pytest.mark.lab(few=True), pytest.mark.slow]
+WAIT_S_MAX = 180.0
+LIMIT = 4
+"""Foreign jobs in each tree."""
+PERMIT_S = 600
+"""A job that has no permit waits in the transfer queue, and does not go round."""
+
+
+@pytest.fixture(scope="module")
+def pair() -> Iterator[Pair]:
+    if packages := gridengine.missing():
+        pytest.skip(f"a program is missing: apt-get install {' '.join(packages)}")
+    if reason := obstacle():
+        pytest.skip(reason)
+    with pairs.running() as both:
+        both.publish(slots_max=LIMIT, permit_s=PERMIT_S, idle_pending_max=100)
+        for each in both.trees:
+            each.await_that(each.is_open, "the transfer queue is open", WAIT_S_MAX, each.facts)
+        yield both
+
+
+def see(tree: TreeLab, job: str, *states: str) -> None:
+    def is_so() -> bool:
+        return tree.states().get(job, "gone") in states
+
+    tree.await_that(is_so, f"{job} is {' or '.join(states)}", WAIT_S_MAX, lambda: f"{tree.states()} {tree.facts()}")
+
+
+def foreign(tree: TreeLab, *own: str) -> str:
+    """The number of the one job there that is of the other tree."""
+    found: list[str] = []
+
+    def is_there() -> bool:
+        found[:] = [each for each in tree.states() if each not in own]
+        return len(found) == 1
+
+    tree.await_that(is_there, "the job is in the other tree", WAIT_S_MAX, lambda: f"{found} {tree.facts()}")
+    return found[0]
+
+
+# -- jobs ---------------------------------------------------------------------------------------------------------
+
+
+def test_jobs_cross_both_ways_and_their_ends_return(pair: Pair) -> None:
+    load = Load(pair, "statuses")
+    for tree in pair.trees:
+        for status in range(8):
+            load.submit(tree, status)
+    load.await_ended(WAIT_S_MAX)
+    assert load.faults() == []
+    assert load.abroad() == len(load.jobs)
+
+
+def test_signals_return(pair: Pair) -> None:
+    load = Load(pair, "signals")
+    jobs = {pair.a.submit(f"kill -{number} $$"): number for number in (9, 11, 15)}
+
+    def ends() -> dict[str, int]:
+        return {run.job: run.status for run in load.runs(pair.a) if run.job in jobs and run.failed == 100}
+
+    pair.a.await_that(lambda: len(ends()) == len(jobs), "the jobs end", WAIT_S_MAX, load.facts)
+    assert ends() == {job: 128 + number for job, number in jobs.items()}
+
+
+def test_tasks_of_an_array_cross_one_by_one(pair: Pair) -> None:
+    load = Load(pair, "array")
+    script = f"echo $SGE_TASK_ID >>{RUNS}/array; exit $SGE_TASK_ID"
+    job = pair.a.submit(script, "-t", "2-6:2")
+
+    def ends() -> dict[int, int]:
+        return {run.task: run.status for run in load.runs(pair.a) if run.job == job}
+
+    pair.a.await_that(lambda: len(ends()) == 3, "the tasks end", WAIT_S_MAX, load.facts)
+    assert ends() == {2: 2, 4: 4, 6: 6}
+    assert sorted(outside(pair.b, f"{RUNS}/array").read_text().split()) == ["2", "4", "6"]
+
+
+def test_suspend_resume_and_delete_follow(pair: Pair) -> None:
+    """The tree may have held the job meanwhile, which is nothing to a job that runs."""
+    job = pair.a.submit("exec sleep 1000")
+    there = foreign(pair.b)
+    see(pair.b, there, "r")
+    pair.a.run_on_head("qmod", "-sj", job)
+    see(pair.b, there, "s", "hs")
+    pair.a.run_on_head("qmod", "-usj", job)
+    see(pair.b, there, "r", "hr")
+    pair.a.run_on_head("qdel", job, user=USER)
+    see(pair.b, there, "gone")
+    see(pair.a, job, "gone")
+    pair.a.await_that(lambda: pair.a.ended_of(job), "the accounting has the job", WAIT_S_MAX)
+    (run,) = pair.a.ended_of(job)
+    assert (run["exit_status"].split()[0], run["failed"].split()[0]) == ("137", "100")
+
+
+def test_a_bad_request_goes_home_for_good(pair: Pair) -> None:
+    """It asks for what only its own cell has."""
+    tree, load = pair.b, Load(pair, "bad")
+    complexes = tree.run_on_head("qconf", "-sc")
+    file = f"{gridengine.TOP}/complexes"
+    given = f"{complexes}local_licence loclic INT <= YES NO 0 0\n"
+    tree.run_on_head("sh", "-c", f"cat >{file}; qconf -Mc {file}", given=given)
+    for queue in ("all.q", QUEUE):
+        tree.run_on_head("qconf", "-aattr", "queue", "complex_values", "local_licence=9", queue)
+    tree.run_on_head("qmod", "-d", "all.q")
+    job = load.submit(tree, 3, 0.1, "-l", "local_licence=1", "-q", f"{QUEUE},all.q")
+
+    def is_kept() -> bool:
+        return "remote=FALSE" in tree.run_on_head("qstat", "-j", job.id)
+
+    tree.await_that(is_kept, "the job is marked", WAIT_S_MAX, load.facts)
+    tree.run_on_head("qmod", "-e", "all.q")
+    load.await_ended(WAIT_S_MAX)
+    assert load.faults() == []
+    assert load.starts(job) == [tree.name]
+
+
+# -- many jobs ----------------------------------------------------------------------------------------------------
+
+
+def test_foreign_jobs_stay_within_the_limit_while_both_trees_submit(pair: Pair) -> None:
+    load = Load(pair, "limit")
+    with load.watched():
+        for tree in pair.trees:
+            load.burst(tree, 12)
+        load.await_ended(WAIT_S_MAX)
+    assert load.faults() == []
+    assert load.abroad() == len(load.jobs)
+    assert all(0 < load.most[tree.name] <= LIMIT for tree in pair.trees), load.most
+
+
+# -- faults -------------------------------------------------------------------------------------------------------
+
+
+def test_agents_that_are_killed_lose_no_job_and_run_none_twice(pair: Pair) -> None:
+    load, chance = Load(pair, "agents"), random.Random(31)
+    with load.watched():
+        for tree in pair.trees:
+            load.burst(tree, 12, 2.0)
+        for _ in range(6):
+            tree = chance.choice(pair.trees)
+            tree.await_that(tree.has_agent, "the agent runs", WAIT_S_MAX)
+            time.sleep(chance.uniform(0.0, 3.0))  # at any step of a job
+            tree.kill_agent()
+        load.await_ended(WAIT_S_MAX)
+    assert load.faults() == []
+    assert all(load.most[tree.name] <= LIMIT for tree in pair.trees), load.most
+
+
+def test_a_link_that_is_cut_delays_the_ends_alone(pair: Pair) -> None:
+    load = Load(pair, "cut")
+    for tree in pair.trees:
+        load.burst(tree, 8, 3.0)
+    pair.a.await_that(lambda: load.abroad() > LIMIT, "jobs are abroad", WAIT_S_MAX, load.facts)
+    pair.cut()
+    time.sleep(10.0)
+    pair.mend()
+    load.await_ended(WAIT_S_MAX)
+    assert load.faults() == []
+
+
+def test_a_transfer_host_that_dies_loses_no_job_and_runs_none_twice(pair: Pair) -> None:
+    """With its qmaster. Its starters are gone, and the jobs are started again when those abroad have ended."""
+    load = Load(pair, "host")
+    for tree in pair.trees:
+        load.burst(tree, 6, 6.0)
+    pair.a.await_that(lambda: load.abroad() >= LIMIT, "jobs are abroad", WAIT_S_MAX, load.facts)
+    pair.a.kill_head()
+    pair.a.revive_head()
+    load.await_ended(WAIT_S_MAX)
+    once = [each for each in load.faults() if "has begun" not in each]
+    assert once == []
+
+
+@pytest.mark.long
+def test_a_link_that_is_cut_for_ten_minutes_with_two_hundred_jobs_abroad(pair: Pair) -> None:
+    try:
+        pair.publish(slots_max=200, permit_s=PERMIT_S, idle_pending_max=1000)
+        for tree in pair.trees:
+            tree.set_up(slots=200, threshold=None, sensor_s=2)
+        load = Load(pair, "long")
+        load.burst(pair.a, 200, 30.0)
+        pair.b.await_that(lambda: load.foreign(pair.b) >= 150, "the jobs are abroad", WAIT_S_MAX, load.facts)
+        pair.cut()
+        time.sleep(600.0)
+        pair.mend()
+        load.await_ended(1800.0)
+        assert load.faults() == []
+    finally:
+        pair.publish(slots_max=LIMIT, permit_s=PERMIT_S, idle_pending_max=100)
+
+
+def test_the_agent_of_another_node_has_no_part(pair: Pair) -> None:
+    assert not any((pair.a.lab.directory.node(each) / "agent" / "transfer" / "jobs.db").exists() for each in (1, 3))
+    assert (pair.a.lab.directory.node(HEAD) / "agent" / "transfer" / "jobs.db").exists()
