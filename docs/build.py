@@ -78,6 +78,7 @@ PAGES = (
     "docs/machines.md",
     "docs/machines-inside.md",
     "docs/transfer.md",
+    "docs/transfer-inside.md",
     "docs/metrics.md",
     "docs/shares.md",
     "docs/json.md",

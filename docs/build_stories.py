@@ -20,6 +20,7 @@ from subord.api.models import nodes, trees
 from subord.cli import status as status_command
 from subord.cli import why as why_command
 from subord.client import drawing
+from subord.config.schema import TransferConfig
 from subord.core import snapshots
 from subord.core.address.network import Network
 from subord.core.carriage.documents import Documents
@@ -40,6 +41,8 @@ from subord.runtime.machines.state import State as MachinesState
 from subord.runtime.security.identity import Identity
 from subord.runtime.security.peer_identity import PeerIdentities
 from subord.runtime.shares.state import OBEYS, State
+from subord.runtime.transfer.state import TRANSFERS
+from subord.runtime.transfer.state import State as TransferState
 from subord.sealing.identity import Ed25519Signer
 from subord.sealing.keys import key_of, keyring_of
 from subord.sim import words
@@ -86,6 +89,7 @@ class NodeApi:
         load = Fold({}, Coverage(1, 1), 0.5)
         self.shares: Any = SimpleNamespace(overview=lambda: SimpleNamespace(plan=None))
         self.elastic: Any = SimpleNamespace(state=ElasticState(word=NONE), batch="", kinds=(), polls=())
+        self.transfer: Any = SimpleNamespace(state=TransferState(word=NONE), config=TransferConfig())
         self.machines: Any = SimpleNamespace(state=MachinesState(word=NONE), server=None, uri="", batch="")
         self.orders: Any = SimpleNamespace(under_way=list, report_services=lambda: ["load"], folded=lambda _: load)
 
@@ -268,6 +272,9 @@ def scraped() -> NodeApi:
     shown.shares = SimpleNamespace(state=State(OBEYS), overview=_shares)
     shown.elastic.state = ElasticState(word=MANAGES, at=1.0, max_nodes=4)
     shown.machines.state = MachinesState(word=MANAGES, at=1.0, kinds=(KindCount(type="alma"),))
+    shown.transfer.state = TransferState(
+        word=TRANSFERS, cluster="north", at=1.0, heard_at=1.0, pending=0, peer_pending=0
+    )
     shown.machines.server = ServerState(name="10.0.0.4", at=1.0)
     return shown
 

@@ -41,6 +41,7 @@ FILES = {
     "subord-agent-exec.conf": "usr/share/doc/subord/examples/subord-agent-exec.conf",
     "subord-agent-elastic.conf": "usr/share/doc/subord/examples/subord-agent-elastic.conf",
     "subord-agent-machines.conf": "usr/share/doc/subord/examples/subord-agent-machines.conf",
+    "subord-agent-transfer.conf": "usr/share/doc/subord/examples/subord-agent-transfer.conf",
     "subord-agent-shares.conf": "usr/share/doc/subord/examples/subord-agent-shares.conf",
     "slurm-epilog.sh": "usr/share/doc/subord/examples/slurm-epilog.sh",
     "gridengine-epilog.sh": "usr/share/doc/subord/examples/gridengine-epilog.sh",

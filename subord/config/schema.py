@@ -333,7 +333,7 @@ class TransferConfig(msgspec.Struct, frozen=True, kw_only=True):
     listen: str = ":9720"
     """`"ADDRESS:PORT"` where this node listens for the transfer host of the other cluster. Without an address: at
     all addresses of the node. Empty: it does not listen, so jobs can leave, and none comes."""
-    socket: str = "/run/subord-transfer.sock"
+    socket: str = "/run/subord-transfer/methods.sock"
     """Path of the Unix socket at which the agent serves the methods of the transfer queue, at most 107 bytes. Every
     user may connect; the kernel tells the agent which one it is."""
 

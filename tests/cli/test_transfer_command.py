@@ -202,6 +202,15 @@ def test_off(stage: TransferStage, capsys: Said) -> None:
     assert fitting("transfer-off", lines[0])["off"] is True
 
 
+def test_the_plans_of_the_page_can_be_followed() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "transfer.md").read_text(encoding="utf-8")
+    blocks = [each.partition("```")[0] for each in page.split("```toml\n")[1:]]
+    plans = [parsed(each).plan for each in blocks if "[peer]" in each]
+    assert [each.slots_max for each in plans] == [40, 40]
+    keys = {key for key in msgspec.structs.asdict(Plan(host=0)) if f"| `{key}` |" in page}
+    assert keys == set(msgspec.structs.asdict(Plan(host=0)))
+
+
 # -- setup ----------------------------------------------------------------------------------------------------------
 
 

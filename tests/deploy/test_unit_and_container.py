@@ -13,7 +13,7 @@ import pytest
 
 from subord import cli
 from subord.agent.main import parser as agent_parser
-from subord.config.schema import AgentConfig
+from subord.config.schema import AgentConfig, TransferConfig
 from subord.services.elastic.preparing.faults import DROP_IN
 from subord.services.elastic.preparing.rights import CAPABILITIES
 
@@ -150,6 +150,19 @@ def test_the_lines_for_machines_undo_only_what_commands_of_batch_systems_need() 
         *("SystemCallFilter", "PrivateTmp", "ProtectProc", "ProcSubset"),
     }
     assert settings.keys() <= before.keys()
+    assert "CAP_SYS_ADMIN" not in settings["CapabilityBoundingSet"]
+
+
+def test_the_lines_for_transfer_undo_only_what_commands_of_batch_systems_need() -> None:
+    """Beside that it has a directory for its socket, and nothing else to write to."""
+    settings, before = settings_of(AGENT.with_name("subord-agent-transfer.conf")), settings_of(AGENT)
+    own = {"RuntimeDirectory", "RuntimeDirectoryMode"}
+    assert settings.keys() - own == {
+        *("NoNewPrivileges", "CapabilityBoundingSet", "IPAddressDeny", "MemoryDenyWriteExecute"),
+        *("SystemCallFilter", "PrivateTmp", "ProtectHome", "ProtectProc", "ProcSubset"),
+    }
+    assert settings.keys() - own <= before.keys()
+    assert TransferConfig().socket.startswith(f"/run/{settings['RuntimeDirectory']}/")
     assert "CAP_SYS_ADMIN" not in settings["CapabilityBoundingSet"]
 
 

@@ -86,7 +86,7 @@ class Side:
         try:
             driver = self.driver = Driver(self.plan, Site(records, self.cell, self.link, self.socket))
             async with trio.open_nursery() as nursery:
-                await nursery.start(driver.run)
+                await nursery.start(driver.serve)
                 yield driver
                 nursery.cancel_scope.cancel()
         finally:

@@ -24,7 +24,7 @@ from prometheus_client.exposition import generate_latest
 from prometheus_client.registry import Collector
 
 from subord import __version__
-from subord.api.handlers.families import elastic, machines, shares
+from subord.api.handlers.families import elastic, machines, shares, transfer
 from subord.api.models.nodes import leader_round_trip_s, measures
 from subord.api.node_api import NodeApi
 from subord.core.members.register import State
@@ -80,6 +80,7 @@ class _Node(Collector):
         yield from shares.families(self._node.shares)
         yield from elastic.families(self._node.elastic, self._node.tracker.wall_ms / 1000)
         yield from machines.families(self._node.machines, self._node.tracker.wall_ms / 1000)
+        yield from transfer.families(self._node.transfer, self._node.tracker.wall_ms / 1000)
         yield _by("log_lines", "Log lines by fate", "fate", Counter(self._node.log.counts))
         yield from _timed(self._node.counters)
 

@@ -78,7 +78,7 @@ class Driver:
     def _speak(self) -> None:
         self.exchanging.attend()
 
-    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+    async def serve(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Until it is cancelled. Raises RecordsError, SocketError."""
         try:
             listener = answering.bound(Path(self._socket))

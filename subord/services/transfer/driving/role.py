@@ -90,7 +90,7 @@ class Role(role.Role):
 
     async def _run(self, driver: Driver, link: Link) -> None:
         async with trio.open_nursery() as nursery:
-            await nursery.start(driver.run)
+            await nursery.start(driver.serve)
             while True:
                 self._state = self._seen(driver, link)
                 self._number += 1
