@@ -12,7 +12,8 @@ from subord.runtime.machines.state import MANAGES
 from subord.services.following import wrapped
 
 NEVER: Final = "no machines are managed: no plan was published; `subord machines plan FILE` publishes one"
-OFF: Final = "machines are off: they stay as they are"
+OFF: Final = "it ends the plan; machines stay as they are"
+UNSEEN: Final = "nothing has been looked at yet: the first round of the queue's node has not ended"
 CONFLICT: Final = "another plan was published with the same version, and does not count: publish again"
 TYPE_HEAD: Final = ("type", "template", "queues", "cores", "memory", "disk", "image", "slots", "window", "most")
 KIB: Final = 1024
