@@ -359,7 +359,7 @@ def test_off_keeps_the_plan_without_its_manager(stage: MachinesStage, capsys: Sa
     code, lines, _ = stage.type(capsys, "off", "--check")
     assert (code, lines) == (
         exit_codes.OK,
-        ["version 2 would be published by ann: machines are off: they stay as they are"],
+        ["version 2 would be published by ann: it ends the plan; machines stay as they are"],
     )
     assert stage.plan == PLAN
     code, lines, _ = stage.type(capsys, "off", "--json")
@@ -376,7 +376,7 @@ def test_off_without_a_plan_that_can_be_followed(body: bytes | None, capsys: Sai
     with fake_daemon(stage.node) as stage.path:
         code, lines, _ = stage.type(capsys, "off")
         assert (code, stage.plan) == (exit_codes.OK, Plan(manager=0))
-        assert lines[0].endswith("machines are off: they stay as they are")
+        assert lines[0].endswith("it ends the plan; machines stay as they are")
         stage.have_templates()
         assert stage.type(capsys, "plan", "FILE")[0] == exit_codes.OK
         assert stage.plan == PLAN

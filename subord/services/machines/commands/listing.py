@@ -13,9 +13,9 @@ from subord.client.naming import names_for
 from subord.client.text import age, columns, count
 from subord.services.asking import asked_nodes, shown_coverage
 from subord.services.following import nodes_of, wrapped
-from subord.services.machines.commands.layout import KIB, heading, mib, named
+from subord.services.machines.commands.layout import KIB, ago, heading, mib, named
 
-SERVER_HEAD: Final = ("server", "cores", "memory", "disk", "slots", "mhz", "on", "off", "seen", "state")
+SERVER_HEAD: Final = ("server", "cores", "memory", "disk", "slots", "mhz", "on", "off", "as of", "state")
 MACHINE_HEAD: Final = ("machine", "server", "type", "state", "since", "cores", "memory", "disk")
 UNKNOWN: Final = "-"
 NOT_OURS: Final = "-"
@@ -84,7 +84,7 @@ def _server_cells(each: Document, names: Mapping[str, str]) -> tuple[str, ...]:
         str(each["mhz"]),
         str(states["on"]),
         str(states["off"]),
-        age(each["seen_s"]),
+        ago(each["seen_s"]),
         _state(each),
     )
 
