@@ -30,6 +30,7 @@ from subord.runtime.machines.state import (
     State,
     Totals,
 )
+from subord.services.machines.commands import draining
 from subord.services.machines.plan import Plan
 from subord.services.machines.task import Results, encode
 from subord.services.machines.telling import answering
@@ -312,6 +313,18 @@ def test_servers_and_machines(stage: MachinesStage, capsys: Said) -> None:
     ]
 
 
+def test_nodes_that_are_not_there(stage: MachinesStage, capsys: Said) -> None:
+    """A question changes nothing, so this is not said."""
+    work(stage)
+    code, lines, _ = stage.type(capsys, "list", "10.0.0.99")
+    assert code == exit_codes.NOT_REACHED
+    assert lines[:-1] == ["10.0.0.99: no member has this address; `subord members` lists all"]
+    for node in ("nosuchhost", "11.0.0.1"):
+        code, lines, err = stage.type(capsys, "list", node)
+        assert (code, lines, err.endswith("; no node was asked\n")) == (exit_codes.NO_SUCH_NODE, [], True), err
+        assert stage.type(capsys, "drain", node)[2].endswith("; nothing was changed\n")
+
+
 def test_the_json_of_list_fits(stage: MachinesStage, capsys: Said) -> None:
     work(stage)
     code, lines, _ = stage.type(capsys, "list", "--json")
@@ -484,3 +497,22 @@ def test_a_node_that_cannot_be_drained(stage: MachinesStage, capsys: Said) -> No
         "10.0.0.2: machines.uri of this node is empty, so it is no server; nothing was changed",
         "the answers of 1 node cannot be read: they are of another release",
     ]
+
+
+def test_a_server_that_an_operator_may_not_drain(stage: MachinesStage, capsys: Said) -> None:
+    """The reason stands there, and not only its word."""
+    stage.world.lying[2] = encode(Results())
+    code, lines, _ = stage.type(capsys, "drain", "10.0.0.[2,99]", "--user", "nobody")
+    assert code == exit_codes.NOT_REACHED
+    assert lines[1] == "10.0.0.99: no member has this address; `subord members` lists all"
+
+
+def test_a_server_is_drained_as_root_only() -> None:
+    text = "the policy of the node does not allow the operator to use the service as this user"
+    missing = [{"nodes": "10.0.0.3", "addresses": ["10.0.0.3"], "count": 1, "cause": "denied", "text": text}]
+    found = {"results": [], "missing": missing, "unread": 0}
+    assert list(draining.lines_of(found, {}, "done", "nobody")) == [
+        f"10.0.0.3: {text}",
+        "a server is drained as root only: leave out --user nobody",
+    ]
+    assert list(draining.lines_of(found, {}, "done", "root")) == [f"10.0.0.3: {text}"]

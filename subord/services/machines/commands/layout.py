@@ -31,7 +31,8 @@ def heading(plan: Document, names: Mapping[str, str], would: str = "") -> str:
         what = OFF
     elif plan["manager"]:
         trial = "; it is a trial, and nothing is done" if plan["trial"] else ""
-        what = f"{with_address(plan['manager'], dict(names))} has the queues{trial}"
+        has = "is to have" if would else "has"
+        what = f"{with_address(plan['manager'], dict(names))} {has} the queues{trial}"
     return f"version {plan['version']} {would}published{by}{at}: {what}"
 
 
