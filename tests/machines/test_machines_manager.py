@@ -341,7 +341,7 @@ async def test_a_trial_decides_and_tells_and_changes_nothing(clock: trio.testing
         await trio.sleep(15)
         state = manager.state()
         assert [(each.kind, each.machine, each.result) for each in state.actions] == [("start", "m", TRIAL)]
-        assert state.is_trial
+        assert (state.is_trial, state.hindrance) == (True, ""), "it decides"
         assert state.jobs[0].why.startswith("the machine m starts")
         assert not site.servers.orders
         assert not site.batch.changes

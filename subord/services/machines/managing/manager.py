@@ -158,8 +158,8 @@ class Manager:
     async def _decide(self, nursery: trio.Nursery) -> str:
         now = self._now()
         self.rounds.awake(now)
-        self._hindrance = self.rounds.hindrance(now)
-        if self._hindrance and not self._plan.is_trial:
+        self._hindrance = "" if self._plan.is_trial else self.rounds.hindrance(now)
+        if self._hindrance:
             return ""
         orders = await self._in_thread(lambda: self.rounds.decide(self._joined.batch, now))
         decided_at = self._now()
