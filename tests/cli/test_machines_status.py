@@ -224,6 +224,14 @@ def test_a_queues_node_that_decides_nothing(stage: MachinesStage, capsys: Said) 
     assert lines[1] == "nothing has been looked at yet: the first round of the queue's node has not ended"
 
 
+def test_servers_that_have_never_answered(stage: MachinesStage, capsys: Said) -> None:
+    """As just after a plan, which they do not have yet."""
+    faults = tuple(SeenServer(name=f"10.0.0.{each}", fault="this node has no plan yet") for each in SERVERS)
+    stage.manage(servers_all=2, unreachable=2, servers=faults)
+    _, lines, _ = stage.type(capsys, "status")
+    assert lines[2] == "2 servers, 2 do not answer; what they have is not known yet"
+
+
 def test_a_queue_that_was_not_read_yet(stage: MachinesStage, capsys: Said) -> None:
     """No number is shown that only the batch system can give."""
     kinds = (KindCount(type="alma", on=2, off=1, coming=2, cores=8, memory=16_384),)

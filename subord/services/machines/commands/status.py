@@ -133,6 +133,8 @@ def _servers_line(told: Document) -> str:
         _number(told["overbooked"], "is overbooked", "are overbooked"),
         _number(told["drained"], "is drained", "are drained"),
     ]
+    if told["servers_all"] and not any(told["have"].values()):
+        return f"{', '.join(filter(None, parts))}; what they have is not known yet"
     headroom = amount_text(told["headroom"])
     rest = "" if headroom == "nothing" else f"; {headroom} are to stay free"
     return f"{', '.join(filter(None, parts))}; {used_text(told['used'], told['have'])}{rest}"
