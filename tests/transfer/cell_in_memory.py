@@ -58,6 +58,8 @@ class MemoryCell:
     described: list[tuple[str, ...]] = field(default_factory=list)
     most: int = 0
     on_submit: Callable[[str], None] = lambda _: None
+    on_act: Callable[[Deed, str], None] = lambda *_: None
+    on_bind: Callable[[tuple[str, int]], None] = lambda _: None
 
     def add(self, job: str, spec: Spec | Refused, task: int = 0) -> None:
         """A job of this cell is in its transfer queue."""
@@ -107,6 +109,7 @@ class MemoryCell:
             job = self.jobs.get(each)
             if job is None:
                 continue
+            self.on_act(deed, job.mark)
             self.deeds.append((deed, each))
             if deed == Deed.DELETE:
                 self.end(each, End(signal=KILL))
@@ -127,6 +130,8 @@ class MemoryCell:
 
     async def bind(self, jobs: Sequence[tuple[str, int]]) -> Unavailable | None:
         await trio.lowlevel.checkpoint()
+        for each in jobs:
+            self.on_bind(each)
         self.bound |= set() if self.is_silent else set(jobs)
         return SILENT if self.is_silent else None
 

@@ -248,7 +248,16 @@ async def test_what_follows_from_a_record_is_done_when_it_is_on_the_disk(
         seen["submitted"] += 1
         assert on_disk(there)[1][mark].stage == Stage.TAKEN
 
-    here.link.on_ask, here.link.on_answer, there.cell.on_submit = asked_of, answered, submitted
+    def bound(work: tuple[str, int]) -> None:
+        seen["bound"] += 1
+        assert [each.is_bound for each in on_disk(here)[0].values() if each.key.work == work] == [True]
+
+    def acted(deed: Deed, mark: str) -> None:
+        seen[deed] += 1
+        assert on_disk(there)[1][mark].is_released == (deed == Deed.RELEASE)
+
+    here.link.on_ask, here.link.on_answer = asked_of, answered
+    here.cell.on_bind, there.cell.on_submit, there.cell.on_act = bound, submitted, acted
     async with crossing(here, there, "12", "14", "16") as found:
         starters.update({each.job: each for each in found})
 
@@ -260,7 +269,7 @@ async def test_what_follows_from_a_record_is_done_when_it_is_on_the_disk(
 
         await until(end_those_that_run, "all have ended")
     assert {each.end for each in found} == {Answer(EXIT, 4)}
-    assert (seen["sent"], seen["submitted"]) == (3, 3)
+    assert (seen["sent"], seen["submitted"], seen["bound"], seen[Deed.RELEASE]) == (3, 3, 3, 3)
     assert seen[Stage.ENDED] >= 3
 
 
