@@ -245,6 +245,42 @@ MACHINES = (
     ),
 )
 
+NO_TRANSFER = "or on (job) vector(0)"
+TRANSFER = (
+    curves(
+        "Jobs that leave for another cluster",
+        "none",
+        Query(f"sum by (state) (subord_transfer_leaving{{{JOB}}}) {NO_TRANSFER}", "{{state}}"),
+        about="`subord transfer jobs` lists them. 0 without a name: no node is a transfer host.",
+    ),
+    curves(
+        "Jobs that come from another cluster",
+        "none",
+        Query(f"sum by (state) (subord_transfer_coming{{{JOB}}}) {NO_TRANSFER}", "{{state}}"),
+        Query(f"sum(subord_transfer_coming_max{{{JOB}}}) {NO_TRANSFER}", "limit"),
+    ),
+    curves(
+        "Jobs that have crossed, in a minute",
+        "none",
+        Query(
+            f"60 * sum by (result) (rate(subord_transfer_left_total{{{JOB}}}{RATE})) {NO_TRANSFER}", "ours {{result}}"
+        ),
+        Query(
+            f"60 * sum by (result) (rate(subord_transfer_taken_total{{{JOB}}}{RATE})) {NO_TRANSFER}",
+            "theirs {{result}}",
+        ),
+    ),
+    curves(
+        "Link between clusters",
+        "s",
+        Query(f"max(subord_transfer_answer_age_seconds{{{JOB}}}) {NO_TRANSFER}", "since the last answer"),
+        Query(
+            f"max(subord_transfer_poll_age_seconds{{{JOB}}}) {NO_TRANSFER}", "since the last look at the batch system"
+        ),
+        about="`subord transfer status` names what is wrong.",
+    ),
+)
+
 COLUMNS = (
     ("answers", f"max by (instance) (up{{{NODE}}})"),
     ("root", f"max by (instance) (subord_is_root{{{NODE}}})"),
@@ -262,6 +298,7 @@ ROWS = (
     ("Shares", SHARES),
     ("Elastic growth", ELASTIC),
     ("Virtual machines", MACHINES),
+    ("Transfer queues", TRANSFER),
     ("Tree", TREE),
     ("Healing", HEALING),
     ("Traffic", TRAFFIC),

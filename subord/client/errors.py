@@ -1,7 +1,7 @@
 """The end of a command: exit code and message for every failure.
 
-An expected failure is a CommandError, printed as one line `subord: ...` on standard error. Any other exception is a
-bug and keeps its traceback.
+An expected failure is a CommandError, printed as one line `subord: ...` on standard error, with a further line for
+each of several faults. Any other exception is a bug and keeps its traceback.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import errno
 import os
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Literal, TextIO
 
 from subord.client import exit_codes
@@ -21,15 +21,17 @@ WRITE_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 
 class CommandError(Exception):
-    """An expected failure: one plain line with the cause and the remedy, and the exit code."""
+    """An expected failure: one plain line with the cause and the remedy, and the exit code. `faults`: what is wrong,
+    if it is more than has room in the line."""
 
-    def __init__(self, message: str, exit_code: int) -> None:
+    def __init__(self, message: str, exit_code: int, faults: Iterable[str] = ()) -> None:
         super().__init__(" ".join(message.split()))
         self.exit_code = exit_code
+        self.faults = tuple(" ".join(each.split()) for each in faults)
 
 
 def guarded(work: Callable[[], int]) -> int:
-    """Do the work and flush its output; turn every failure into an exit code and at most one line.
+    """Do the work and flush its output; turn every failure into an exit code and its lines.
 
     A bug also prints its traceback. SystemExit passes: argparse has printed the reason.
     """
@@ -38,7 +40,7 @@ def guarded(work: Callable[[], int]) -> int:
     except SystemExit:
         raise
     except CommandError as error:
-        return _failed(str(error), error.exit_code)
+        return _failed("\n  ".join((str(error), *error.faults)), error.exit_code)
     # Outside of trio, and the last handler before the interpreter ends.
     except BaseException as error:  # noqa: ASYNC103
         return _unexpected(error)  # noqa: ASYNC104

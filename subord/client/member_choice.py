@@ -36,20 +36,23 @@ def chosen(arguments: argparse.Namespace, words: Sequence[str], members: Sequenc
     return sorted((known[address] for address in wanted), key=lambda each: int(each["position"]))
 
 
-def chosen_places(arguments: argparse.Namespace, words: Sequence[str]) -> list[Document]:
-    """The address and the position of each node that `words` name, members or not. Raises CommandError."""
+def chosen_places(
+    arguments: argparse.Namespace, words: Sequence[str], unchanged: str = "nothing was changed"
+) -> list[Document]:
+    """The address and the position of each node that `words` name, members or not. `unchanged`: what an error says
+    was not done. Raises CommandError."""
     from subord.client.node_sets import choice
     from subord.core.address.network import Network
 
     try:
         wanted = choice.chosen(arguments, words)
     except CommandError as error:
-        raise CommandError(f"{error}; nothing was changed", error.exit_code) from None
+        raise CommandError(f"{error}; {unchanged}", error.exit_code) from None
     network = Network.parse(asked(arguments, "/v1/status")["settings"]["network"])
     found = {address: network.position_of(address) for address in wanted}
     foreign = [address for address, position in found.items() if position is None]
     if foreign:
-        text = f"no address of the network {network.text}: {in_short(foreign)}; nothing was changed"
+        text = f"no address of the network {network.text}: {in_short(foreign)}; {unchanged}"
         raise CommandError(text, exit_codes.NO_SUCH_NODE)
     places = [{"address": address, "position": position} for address, position in found.items()]
     return sorted(places, key=lambda each: int(each["position"] or 0))

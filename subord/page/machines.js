@@ -17,7 +17,7 @@ export const machines = new Panel("machines", "v1/machines/shown", {
   off({ version }) {
     part("-figures").hidden = true;
     fill(part("-why"), []);
-    setText(part("-summary"), `Off by version ${version}: machines stay as they are.`);
+    setText(part("-summary"), `The plan was ended by version ${version}: machines stay as they are.`);
   },
   draw,
   notes: notesOf,
@@ -58,7 +58,7 @@ function summaryOf({ address, state, figures, trial }) {
   const where = `${address} has the queues`;
   const only = trial ? " A trial: nothing is done." : "";
   if (state === null) return `${where}.`;
-  if (!figures) return `${where}; there was no round yet.${only}`;
+  if (!figures) return `${where}; its queues were not read yet.${only}`;
   const { round, age_s: age, waiting, unmet, running } = figures;
   const wait = `${count(waiting, "job")} ${waiting === 1 ? "waits" : "wait"}`;
   const nothing = unmet ? `, ${unmet.toLocaleString("en")} of them ${unmet === 1 ? "gets" : "get"} nothing now` : "";

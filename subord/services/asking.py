@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Final
 from urllib.parse import urlencode
@@ -28,13 +28,17 @@ DAEMON_BUDGET_S_MAX = 8.0
 NO_COORDINATOR: Final = "no coordinator that knows all members was found"
 UNSETTLED: Final = "not complete: nodes have just come or moved, or a branch has not answered; try again"
 ANSWERED: Final = "{told} of {asked} answered in {oldest}"
+UNASKED: Final = "no node was asked"
+UNCHANGED: Final = "nothing was changed"
+ADVICE: Final[Mapping[str, str]] = MappingProxyType({"unknown": "; `subord members` lists all"})
+"""What to do, by cause."""
 NO_QUERY: Final[Mapping[str, str]] = MappingProxyType({})
 
 
-def add_asking_nodes(parser: argparse.ArgumentParser) -> None:
+def add_asking_nodes(parser: argparse.ArgumentParser, all_help: str = "all members (the default)") -> None:
     """The arguments of a command that asks nodes."""
     parser.add_argument("nodes", nargs="*", metavar="NODES", help="sets of nodes, as in `subord nodeset`")
-    parser.add_argument("-a", "--all", action="store_true", help="all members (the default)")
+    parser.add_argument("-a", "--all", action="store_true", help=all_help)
     add_json(parser)
     add_names(parser)
     parser.add_argument(
@@ -46,11 +50,11 @@ def add_asking_nodes(parser: argparse.ArgumentParser) -> None:
     parser.epilog = "exit codes: 0 if every node answered, 1 if one did not"
 
 
-def add_ordering(parser: argparse.ArgumentParser) -> None:
+def add_ordering(parser: argparse.ArgumentParser, all_help: str = "all members (the default)") -> None:
     """The arguments of a command that gives a signed order."""
     from subord.client.orders.signing import add_key_option
 
-    add_asking_nodes(parser)
+    add_asking_nodes(parser, all_help)
     parser.add_argument("-u", "--user", default="root", help="the user as which the nodes act (default: root)")
     add_key_option(parser)
 
@@ -72,7 +76,7 @@ def ordered_nodes(
 def asked_nodes(arguments: argparse.Namespace, service: str) -> Document:
     """The document of a service. Raises CommandError."""
     _, budget_s = _checked(arguments)
-    nodes = f"&nodes={_positions(arguments)}" if arguments.nodes else ""
+    nodes = f"&nodes={_positions(arguments, UNASKED)}" if arguments.nodes else ""
     receipts = "&receipts=1" if arguments.receipts else ""
     return _asked(arguments, f"/v1/{service}?budget={budget_s:.3f}{nodes}{receipts}")
 
@@ -84,7 +88,7 @@ def _asked(arguments: argparse.Namespace, target: str) -> Document:
 def _checked(arguments: argparse.Namespace) -> tuple[str, float]:
     """The socket of the daemon, and the time for the nodes. Raises CommandError."""
     if arguments.nodes and arguments.all:
-        raise CommandError("give NODES or --all, not both; no node was asked", exit_codes.USAGE)
+        raise CommandError(f"give NODES or --all, not both; {UNASKED}", exit_codes.USAGE)
     return socket_path(arguments), min(arguments.timeout, DAEMON_BUDGET_S_MAX)
 
 
@@ -114,10 +118,18 @@ def asked_root(arguments: argparse.Namespace, service: str, query: Mapping[str, 
     return _asked(arguments, f"/v1/{service}?{urlencode({'budget': f'{budget_s:.3f}', **query})}")
 
 
-def _positions(arguments: argparse.Namespace) -> str:
+def _positions(arguments: argparse.Namespace, unchanged: str = UNCHANGED) -> str:
     from subord.client.member_choice import chosen_places, positions_text
 
-    return positions_text(chosen_places(arguments, arguments.nodes))
+    return positions_text(chosen_places(arguments, arguments.nodes, unchanged))
+
+
+def missing_lines(found: Document) -> Iterator[str]:
+    """Why nodes have given no result, of a document that was asked for: `10.0.0.7: the node is down, or ...`."""
+    for each in found["missing"]:
+        more = each["count"] - len(each["addresses"])
+        nodes = f"{each['nodes']} and {more} more" if more > 0 else each["nodes"]
+        yield f"{nodes}: {each['text']}{ADVICE.get(each['cause'], '')}"
 
 
 def shown_report(arguments: argparse.Namespace, found: Document, lines: Iterable[str]) -> int:

@@ -120,6 +120,12 @@ def test_what_hinders_a_first_round_is_told() -> None:
     assert "round_age_seconds" not in found
 
 
+def test_what_only_the_batch_system_can_say_is_absent_before_it_does() -> None:
+    found = values_of(msgspec.structs.replace(ROUND, is_unread=True))
+    assert "jobs" not in found
+    assert {name.split()[-1] for name in found[""]} == {"on", "off", "left_alone"}
+
+
 @pytest.mark.parametrize("word", [state.NONE, state.OTHER_NODE, state.SERVES])
 def test_another_node_shows_nothing(word: str) -> None:
     assert values_of(State(word=word)) == {}

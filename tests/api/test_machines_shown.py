@@ -28,7 +28,6 @@ from subord.runtime.machines.state import (
 )
 from subord.services.machines.core import SERVICE
 from subord.services.machines.deciding.iteration import Decision
-from subord.services.machines.deciding.picture import Seen
 from subord.services.machines.managing.telling import with_decision
 from subord.services.machines.model import Job
 from subord.services.machines.plan import Plan
@@ -107,15 +106,16 @@ def test_jobs_that_get_nothing_are_counted_by_reason() -> None:
 
 
 def test_the_manager_says_which_jobs_get_nothing() -> None:
-    seen_now = Seen(NOW, (), (Job("1", "long"), Job("2", "long", tasks=3)))
+    waiting = (Job("1", "long"), Job("2", "long", tasks=3))
     decision = Decision((), {"1": "it starts", "2": "no room"}, (), frozenset({"2"}))
-    found = said(with_decision(managing(), seen_now, decision, PLAN), NOW)
+    found = said(with_decision(managing(), waiting, decision, (), PLAN), NOW)
     assert found.whys == (SaidWhy("no room", 3),)
     assert found.whys_left_out == 0
 
 
 def test_figures_are_told_once_there_was_a_round() -> None:
     assert said(State(word=MANAGES), NOW).figures is None
+    assert said(managing(is_unread=True, round=1), NOW).figures is None, "the numbers of jobs would be false"
     found = said(managing(round=12, waiting=4, unmet=2, overbooked=1), NOW).figures
     assert found is not None
     assert (found.age_s, found.round, found.waiting, found.unmet, found.servers) == (4, 12, 4, 2, 1)

@@ -277,7 +277,7 @@ def test_without_a_plan_there_is_no_panel(browser: Browser, page_of: PageOf) -> 
     ask_again(browser, page, machines_document())
     shown(browser)
     ask_again(browser, page, msgspec.structs.replace(none, version=4))
-    browser.until(lambda: "Off by version 4" in browser.text("#machines-summary"), "the word")
+    browser.until(lambda: "ended by version 4" in browser.text("#machines-summary"), "the word")
     assert not is_shown(browser, "#machines-figures")
     assert items(browser, "notes") == items(browser, "why") == []
     ask_again(browser, page, none)

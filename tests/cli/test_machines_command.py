@@ -78,16 +78,22 @@ def test_what_has_changed_is_shown(stage: MachinesStage, capsys: Said) -> None:
     assert lines[4:12] == [
         "headroom: 4 cores stay free",
         "always on: head",
-        "changed              now   before",
-        "period_s             20    30",
-        "always_on            head  -",
-        "headroom.cores       4     0",
-        "waits.start_s        200   300",
-        "types.alma.cores     8     4",
+        "changed         now      before",
+        "period_s        20       30",
+        "always_on       head     -",
+        "headroom.cores  4        0",
+        "waits.start_s   200      300",
+        "types.alma      cores 8  cores 4",
     ]
-    assert "types.deb.template   gone  debian-12" in lines
+    assert lines[12:] == ["types.deb       -        template debian-12, debian"]
+    stage.write(FILE.replace("cores = 4", "cores = 6\nslots = 3"))
+    _, lines, _ = stage.type(capsys, "plan", "FILE")
+    assert [line for line in lines if line.startswith("types.")] == [
+        "types.alma      cores 6, slots 3  cores 8, slots 1",
+        "types.deb       as above          -",
+    ]
     code, lines, _ = stage.type(capsys, "plan", "FILE")
-    assert (code, lines[-1]) == (exit_codes.OK, "nothing differs from version 2")
+    assert (code, lines[-1]) == (exit_codes.OK, "nothing differs from version 3")
 
 
 def test_the_json_says_what_has_changed(stage: MachinesStage, capsys: Said) -> None:
@@ -102,7 +108,7 @@ def test_the_json_says_what_has_changed(stage: MachinesStage, capsys: Said) -> N
 
 def test_a_check_changes_nothing(stage: MachinesStage, capsys: Said) -> None:
     code, lines, _ = stage.type(capsys, "plan", "FILE", "--check")
-    assert (code, lines[0]) == (exit_codes.OK, "version 1 would be published by ann: 10.0.0.1 has the queues")
+    assert (code, lines[0]) == (exit_codes.OK, "version 1 would be published by ann: 10.0.0.1 is to have the queues")
     code, lines, _ = stage.type(capsys, "plan", "FILE", "--check", "--json")
     assert fitting("machines-plan", lines[0])["time"] is None
     assert stage.plan is None
@@ -153,12 +159,19 @@ WRONG = [
     (BARE.replace("20480\n", "1.5\n"), "the key image_mb must be a whole number, not a number with a point"),
     (BARE.replace('"alma"', '"Alma"'), "the type Alma: the key name must be at most 40 small letters, digits and -"),
     (BARE.replace('["long", "short"]', '"long"'), "the type alma: the key queues must be a list, not a string"),
-    (BARE.replace('["long", "short"]', "[]"), "the type alma: the key queues must be a list of length of at least 1"),
     (BARE.replace('"short"', '"a b"'), "the type alma: the key queues must be names: at most 63 letters"),
     (BARE.replace('"alma-9"', '"alma 9"'), "the type alma: the key template must be a name of libvirt"),
     ("period_s = 0\n" + BARE, "the plan: the key period_s must be a whole number of at least 1"),
     ("moves = 1\n" + BARE, "the plan: the key moves must be true or false, not a whole number"),
-    ("types = 3\n", "the plan: the key types must be a list, not a whole number"),
+    (
+        "types = 3\n",
+        "the plan: the key types must be a list of tables: write [[types]] with two brackets",
+    ),
+    ('[types]\nname = "alma"\n', "write [[types]] with two brackets before each type"),
+    (
+        BARE.replace('["long", "short"]', "[]"),
+        "the type alma: the key queues must not be empty: name each queue that the machines",
+    ),
     ("types = [1]\n", "the plan: the key types must be a table, not a whole number"),
     ("waits = 1\n" + BARE, "the plan: the key waits must be a table, not a whole number"),
     ("store_mb = 5\n" + BARE.replace("store_mb = 204800", ""), "an image of the type alma has 20480 MiB, and the"),
@@ -212,10 +225,10 @@ def test_an_unknown_manager(node: str, capsys: Said, tmp_path: Path) -> None:
     with fake_daemon(stage.node) as stage.path:
         code, lines, err = stage.type(capsys, "plan", "FILE", "--manager", node)
         assert (code, lines, stage.plan) == (exit_codes.NO_SUCH_NODE, [], None), err
-        assert "--manager: " in err
+        assert err.startswith("subord: --manager: ")
         stage.write(FILE.replace("10.0.0.1", node))
         code, _, err = stage.type(capsys, "plan", "FILE")
-    assert (code, "manager: " in err, err.endswith("; nothing was changed\n")) == (
+    assert (code, err.startswith("subord: manager of plan.toml: "), err.endswith("; nothing was changed\n")) == (
         exit_codes.NO_SUCH_NODE,
         True,
         True,
@@ -330,7 +343,7 @@ def test_servers_that_tell_nothing_hinder_no_plan(stage: MachinesStage, capsys: 
 def test_a_plan_without_a_fault(stage: MachinesStage, capsys: Said) -> None:
     code, lines, _ = stage.type(capsys, "policy", "check", "FILE")
     assert (code, stage.plan) == (exit_codes.OK, None)
-    assert lines[:-1] == ["10.0.0.1 has the queues, 2 servers", *TABLE, "nothing is wrong with it"]
+    assert lines[:-1] == ["10.0.0.1 is to have the queues; 2 servers answered", *TABLE, "nothing is wrong with it"]
     assert lines[-1].startswith("11 of 11 answered in ")
     assert not any(each["authority"] for each in stage.node.orders.signed)
 
@@ -338,7 +351,7 @@ def test_a_plan_without_a_fault(stage: MachinesStage, capsys: Said) -> None:
 def test_faults_and_warnings_are_told_apart(stage: MachinesStage, capsys: Said) -> None:
     stage.has(3, TEMPLATES[0])
     code, lines, _ = stage.type(capsys, "policy", "check", "FILE")
-    assert code == exit_codes.NOT_REACHED
+    assert code == exit_codes.OK, "a note hinders nothing"
     assert "note: the template debian-12 of the type deb is not on 10.0.0.3: no machine is cloned there" in lines
     stage.has(2)
     code, lines, _ = stage.type(capsys, "policy", "check", "FILE")
@@ -351,6 +364,44 @@ def test_faults_and_warnings_are_told_apart(stage: MachinesStage, capsys: Said) 
     assert len(found["warnings"]) == 1
 
 
+def test_a_manager_that_is_no_member(stage: MachinesStage, capsys: Said) -> None:
+    code, lines, _ = stage.type(capsys, "policy", "check", "FILE", "--manager", "10.0.0.99")
+    assert (code, lines[0]) == (
+        exit_codes.NOT_REACHED,
+        "10.0.0.99, which is no member, is to have the queues; 2 servers answered",
+    )
+
+
+def test_each_fault_of_a_file_has_a_line(stage: MachinesStage, capsys: Said) -> None:
+    stage.write(
+        "moves = 1\n[waits]\norder_s = 0\n"
+        + FILE.replace("cores = 4", "cores = 0").replace("slots = 2", 'slots = "2"')
+    )
+    wrong = [
+        "  the plan: the key moves must be true or false, not a whole number",
+        "  the type alma: the key cores must be a whole number of at least 1",
+        "  the type deb: the key slots must be a whole number, not a string",
+        "  the table waits: the key order_s must be a whole number of at least 1",
+    ]
+    for words in (("plan", "FILE"), ("policy", "check", "FILE")):
+        code, lines, err = stage.type(capsys, *words)
+        assert (code, lines, stage.plan) == (exit_codes.USAGE, [], None)
+        end = "; nothing was changed" if words[0] == "plan" else ""
+        assert err.splitlines() == [f"subord: plan.toml: 4 faults{end}", *wrong]
+
+
+def test_each_thing_that_is_lacking_has_a_line(stage: MachinesStage, capsys: Said) -> None:
+    for each in SERVERS:
+        stage.has(each)
+    code, lines, err = stage.type(capsys, "plan", "FILE")
+    assert (code, lines) == (exit_codes.CONFIGURATION, [])
+    assert err.splitlines() == [
+        "subord: 2 faults; --force publishes it all the same; nothing was changed",
+        "  the template alma-9 of the type alma is on no server: define it there",
+        "  the template debian-12 of the type deb is on no server: define it there",
+    ]
+
+
 # -- off ------------------------------------------------------------------------------------------------------------
 
 
@@ -359,7 +410,7 @@ def test_off_keeps_the_plan_without_its_manager(stage: MachinesStage, capsys: Sa
     code, lines, _ = stage.type(capsys, "off", "--check")
     assert (code, lines) == (
         exit_codes.OK,
-        ["version 2 would be published by ann: machines are off: they stay as they are"],
+        ["version 2 would be published by ann: it ends the plan; machines stay as they are"],
     )
     assert stage.plan == PLAN
     code, lines, _ = stage.type(capsys, "off", "--json")
@@ -368,15 +419,32 @@ def test_off_keeps_the_plan_without_its_manager(stage: MachinesStage, capsys: Sa
     assert stage.plan == msgspec.structs.replace(PLAN, manager=0)
 
 
-@over("body", [None, b"[]", b'{"manager":1,"types":[{}]}', b'{"manager":99999999}'])
-def test_off_without_a_plan_that_can_be_followed(body: bytes | None, capsys: Said, tmp_path: Path) -> None:
+@over("before", [None, Plan(manager=0)])
+@over("words", [(), ("--check",), ("--json",)])
+def test_without_a_plan_in_force_off_changes_nothing(
+    before: Plan | None, words: tuple[str, ...], capsys: Said, tmp_path: Path
+) -> None:
     stage = MachinesStage(tmp_path)
-    if body is not None:
-        stage.hold(5, body)
+    if before is not None:
+        stage.hold(5, before)
+    with fake_daemon(stage.node) as stage.path:
+        code, lines, _ = stage.type(capsys, "off", *words)
+        assert (code, stage.plan) == (exit_codes.OK, before)
+        assert not stage.node.orders.given
+        if "--json" in words:
+            assert fitting("machines-off", lines[0])["version"] == (0 if before is None else 5)
+        else:
+            assert lines[1:] == ["there is no plan to end; nothing was changed"]
+
+
+@over("body", [b"[]", b'{"manager":1,"types":[{}]}', b'{"manager":99999999}'])
+def test_off_without_a_plan_that_can_be_followed(body: bytes, capsys: Said, tmp_path: Path) -> None:
+    stage = MachinesStage(tmp_path)
+    stage.hold(5, body)
     with fake_daemon(stage.node) as stage.path:
         code, lines, _ = stage.type(capsys, "off")
         assert (code, stage.plan) == (exit_codes.OK, Plan(manager=0))
-        assert lines[0].endswith("machines are off: they stay as they are")
+        assert lines[0].endswith("it ends the plan; machines stay as they are")
         stage.have_templates()
         assert stage.type(capsys, "plan", "FILE")[0] == exit_codes.OK
         assert stage.plan == PLAN
@@ -390,9 +458,11 @@ def test_an_operator_without_the_power(
     stage: MachinesStage, capsys: Said, monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...], words: str
 ) -> None:
     monkeypatch.setattr(signing, "sign", lambda content, namespace, _: sign(content, namespace, "mia"))
-    for typed in (("plan", "FILE"), ("off",)):
+    for typed, plan in ((("plan", "FILE"), None), (("off",), PLAN)):
+        if plan is not None:
+            stage.hold(1, plan)
         code, lines, err = stage.type(capsys, *typed, *options)
-        assert (code, lines, stage.plan) == (exit_codes.PERMISSION, [], None)
+        assert (code, lines, stage.plan) == (exit_codes.PERMISSION, [], plan)
         assert words in err
         assert "othing was changed" in err
 

@@ -30,6 +30,7 @@ from subord.runtime.machines.state import (
     State,
     Totals,
 )
+from subord.services.machines.commands import draining
 from subord.services.machines.plan import Plan
 from subord.services.machines.task import Results, encode
 from subord.services.machines.telling import answering
@@ -170,9 +171,10 @@ def test_a_plan_that_is_off(stage: MachinesStage, capsys: Said) -> None:
     stage.hold(3, Plan(manager=0))
     stage.say(State(word=OFF, version=3))
     stage.have_templates()
-    off = "version 3 published by ann at 2026-11-26 08:33:20 UTC: machines are off: they stay as they are"
+    off = "version 3 published by ann at 2026-11-26 08:33:20 UTC: it ends the plan; machines stay as they are"
     code, lines, _ = stage.type(capsys, "status")
     assert (code, lines[0]) == (exit_codes.OK, off)
+    assert lines[-2].split() == ["plan", "ended", "11", "10.0.0.[1-11]"], "machines may be on"
     assert stage.type(capsys, "list")[0] == exit_codes.OK
 
 
@@ -217,9 +219,47 @@ def test_a_queues_node_that_decides_nothing(stage: MachinesStage, capsys: Said) 
     _, lines, _ = stage.type(capsys, "status")
     assert "nothing is decided now: no server has answered for 45 s; nothing is done" in lines
     assert "the batch system does not answer: qstat: no qmaster" in lines
-    stage.manage(at=0.0, hindrance="the process has just begun: it asks all servers, and decides in 40 s")
+    stage.manage(at=0.0)
     _, lines, _ = stage.type(capsys, "status")
-    assert lines[1] == "the process has just begun: it asks all servers, and decides in 40 s"
+    assert lines[1] == "nothing has been looked at yet: the first round of the queue's node has not ended"
+
+
+def test_servers_that_have_never_answered(stage: MachinesStage, capsys: Said) -> None:
+    """As just after a plan, which they do not have yet."""
+    faults = tuple(SeenServer(name=f"10.0.0.{each}", fault="this node has no plan yet") for each in SERVERS)
+    stage.manage(servers_all=2, unreachable=2, servers=faults)
+    _, lines, _ = stage.type(capsys, "status")
+    assert lines[2] == "2 servers, 2 do not answer; what they have is not known yet"
+
+
+def test_a_queue_that_was_not_read_yet(stage: MachinesStage, capsys: Said) -> None:
+    """No number is shown that only the batch system can give."""
+    kinds = (KindCount(type="alma", on=2, off=1, coming=2, cores=8, memory=16_384),)
+    stage.manage(is_unread=True, round=1, kinds=kinds, fault="qstat: no qmaster")
+    _, lines, _ = stage.type(capsys, "status")
+    assert "the queues were not read yet, so jobs are not known" in lines[1]
+    assert "run" not in lines[1].replace("round", "")
+    assert lines[4:6] == [
+        "type  on  off  open  busy  coming  left alone  cores  memory",
+        "alma   2    1     -     -       -           0      8  16 GiB",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("number", "pending", "words"),
+    [
+        (11, 0, "1 more action is not shown; no action is under way"),
+        (24, 1, "14 more actions are not shown; of all actions 1 is under way"),
+        (24, 12, "14 more actions are not shown; of all actions 12 are under way"),
+    ],
+    ids=["none", "one", "several"],
+)
+def test_actions_that_are_not_shown(
+    stage: MachinesStage, capsys: Said, number: int, pending: int, words: str
+) -> None:
+    actions = (Action(at=stage.now - 34, kind="open", machine="alma-2", result=DONE),) * number
+    stage.manage(actions=actions, pending=pending)
+    assert words in stage.type(capsys, "status")[1]
 
 
 def test_what_the_plan_names_and_nobody_has(stage: MachinesStage, capsys: Said) -> None:
@@ -257,10 +297,10 @@ def test_servers_and_machines(stage: MachinesStage, capsys: Said) -> None:
     code, lines, _ = stage.type(capsys, "list")
     assert code == exit_codes.OK
     assert lines[:-1] == [
-        "server    cores       memory  slots   mhz  on  off   seen  state",
-        "10.0.0.2   6/16  12.0/30 GiB   2/64  3000   2    4  5.0 s  serves",
+        "server    cores       memory  slots   mhz  on  off      as of  state",
+        "10.0.0.2   6/16  12.0/30 GiB   2/64  3000   2    4  5.0 s ago  serves",
         f"  alma-4: {STOPPED}",
-        "10.0.0.3  24/16  39.1/30 GiB   1/64  3000   1    0  5.0 s  overbooked",
+        "10.0.0.3  24/16  39.1/30 GiB   1/64  3000   1    0  5.0 s ago  overbooked",
         "  overbooked by 8 cores and 9.1 GiB of memory; idle machines are stopped first",
         "",
         "machine    server    type  state              since  cores    memory",
@@ -281,6 +321,18 @@ def test_servers_and_machines(stage: MachinesStage, capsys: Said) -> None:
     ]
 
 
+def test_nodes_that_are_not_there(stage: MachinesStage, capsys: Said) -> None:
+    """A question changes nothing, so this is not said."""
+    work(stage)
+    code, lines, _ = stage.type(capsys, "list", "10.0.0.99")
+    assert code == exit_codes.NOT_REACHED
+    assert lines[:-1] == ["10.0.0.99: no member has this address; `subord members` lists all"]
+    for node in ("nosuchhost", "11.0.0.1"):
+        code, lines, err = stage.type(capsys, "list", node)
+        assert (code, lines, err.endswith("; no node was asked\n")) == (exit_codes.NO_SUCH_NODE, [], True), err
+        assert stage.type(capsys, "drain", node)[2].endswith("; nothing was changed\n")
+
+
 def test_the_json_of_list_fits(stage: MachinesStage, capsys: Said) -> None:
     work(stage)
     code, lines, _ = stage.type(capsys, "list", "--json")
@@ -299,10 +351,10 @@ def test_a_server_without_libvirt(stage: MachinesStage, capsys: Said) -> None:
     code, lines, _ = stage.type(capsys, "list", "--servers")
     assert code == exit_codes.NOT_REACHED
     assert lines[:-1] == [
-        "server    cores      memory  slots   mhz  on  off    seen  state",
-        "10.0.0.2      -           -      -     -   -    -       -  no libvirt",
+        "server    cores      memory  slots   mhz  on  off       as of  state",
+        "10.0.0.2      -           -      -     -   -    -           -  no libvirt",
         "  libvirt at qemu:///system cannot be reached: start libvirtd there",
-        "10.0.0.3   0/16  0.0/30 GiB   0/64  3000   0    2  16 min  drained",
+        "10.0.0.3   0/16  0.0/30 GiB   0/64  3000   0    2  16 min ago  drained",
         "  its agent has reported nothing new for 16 min",
     ]
 
@@ -359,14 +411,28 @@ def test_a_job_that_does_not_wait(stage: MachinesStage, capsys: Said) -> None:
     code, lines, _ = stage.type(capsys, "why", "9")
     assert code == exit_codes.NOT_REACHED
     assert lines[2:4] == [
-        "no job 9 waits in the queues of the plan: it runs, has ended, or waits in a queue that no plan",
-        "  names; the batch system tells which",
+        "no job 9 waits in the queues of the plan: it runs, has ended, was never submitted, or waits in",
+        "  another queue; `qstat -j 9` of Grid Engine or `scontrol show job 9` of Slurm tells which",
     ]
     stage.manage(waiting=1200, jobs_left_out=200)
     _, lines, _ = stage.type(capsys, "why", "9")
     assert "job 9 is not among the first that wait; the reasons of 200 jobs that come later had no room" in lines
-    code, lines, err = stage.type(capsys, "why", "9" * 200)
-    assert (code, lines, "JOB is the number of a job" in err) == (exit_codes.USAGE, [], True)
+    stage.manage(is_unread=True)
+    _, lines, _ = stage.type(capsys, "why", "9")
+    assert "whether job 9 waits is not known: the queues were not read yet" in lines
+    stage.manage(at=0.0)
+    _, lines, _ = stage.type(capsys, "why", "9")
+    assert lines[1].startswith("nothing has been looked at yet")
+
+
+@pytest.mark.parametrize("job", ["abc", "-1", "", "4711 4712", "9" * 200])
+def test_what_is_no_number_of_a_job(stage: MachinesStage, capsys: Said, job: str) -> None:
+    work(stage)
+    code, lines, err = stage.type(capsys, "why", job)
+    assert (code, lines, len(err.splitlines())) == (exit_codes.USAGE, [], 1)
+    assert "JOB is the number of a job as the batch system shows it, such as 4711 or 17_3, not " in err
+    assert err.endswith("; no node was asked\n")
+    assert not stage.node.orders.given
 
 
 def test_why_of_a_queues_node_that_does_not_answer(stage: MachinesStage, capsys: Said) -> None:
@@ -439,3 +505,22 @@ def test_a_node_that_cannot_be_drained(stage: MachinesStage, capsys: Said) -> No
         "10.0.0.2: machines.uri of this node is empty, so it is no server; nothing was changed",
         "the answers of 1 node cannot be read: they are of another release",
     ]
+
+
+def test_a_server_that_an_operator_may_not_drain(stage: MachinesStage, capsys: Said) -> None:
+    """The reason stands there, and not only its word."""
+    stage.world.lying[2] = encode(Results())
+    code, lines, _ = stage.type(capsys, "drain", "10.0.0.[2,99]", "--user", "nobody")
+    assert code == exit_codes.NOT_REACHED
+    assert lines[1] == "10.0.0.99: no member has this address; `subord members` lists all"
+
+
+def test_a_server_is_drained_as_root_only() -> None:
+    text = "the policy of the node does not allow the operator to use the service as this user"
+    missing = [{"nodes": "10.0.0.3", "addresses": ["10.0.0.3"], "count": 1, "cause": "denied", "text": text}]
+    found = {"results": [], "missing": missing, "unread": 0}
+    assert list(draining.lines_of(found, {}, "done", "nobody")) == [
+        f"10.0.0.3: {text}",
+        "a server is drained as root only: leave out --user nobody",
+    ]
+    assert list(draining.lines_of(found, {}, "done", "root")) == [f"10.0.0.3: {text}"]

@@ -120,7 +120,10 @@ def test_what_is_no_key_or_open_to_others(signers: Signers) -> None:
     bad = signers.top / "bad"
     bad.write_text("no key\n")
     bad.chmod(0o600)
-    assert "did not sign" in str(failure("--key", str(bad)))
+    error = failure("--key", str(bad))
+    assert error.exit_code == exit_codes.USAGE
+    assert f"{bad} is no SSH key, or one that is damaged or lacks its .pub file" in str(error)
+    assert "No such file" not in str(error), "it is there"
     key = signers.key("ann")
     key.with_name("ann.pub").unlink()
     key.chmod(0o644)

@@ -3,11 +3,12 @@ with an execd for each machine that is on (netns-lab/netlab/machines)."""
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Iterator
 
 import pytest
 from netlab.elastic.hosted import ROOT
-from netlab.machines import journal, serving, waits
+from netlab.machines import demo, journal, serving, waits
 from netlab.machines.cluster import Kind, MachinesLab, Server
 from netlab.machines.serving import Served
 
@@ -43,6 +44,24 @@ def test_each_server_has_a_libvirtd_of_its_own_with_the_templates(bare: Machines
         bare.lab.address(3): templates,
         bare.lab.address(4): templates,
     }
+
+
+def test_a_terminal_reaches_grid_engine_as_the_demo_says(bare: MachinesLab) -> None:
+    text = demo.how_to_look(bare)
+    (line,) = (each for each in text.splitlines() if each.startswith("  ge() {"))
+    words = [each.strip() for each in text.splitlines() if each.startswith("  ge q")]
+    assert words
+    for each in words:
+        done = subprocess.run(
+            ["sh", "-c", f"{line}\n{each}"], capture_output=True, text=True, timeout=60, check=False
+        )
+        assert done.returncode == 0, (each, done.stderr)
+    assert (
+        "small"
+        in subprocess.run(
+            ["sh", "-c", f"{line}\nge qconf -sql"], capture_output=True, text=True, timeout=60, check=True
+        ).stdout
+    )
 
 
 def test_a_machine_that_is_on_is_a_host_that_runs_jobs_of_its_queue(bare: MachinesLab) -> None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 import trio
 from loops import over
+from netlab.cli import arguments
 from netlab.common.waiting import wait_until
 from netlab.machines.batch import BatchSystem, LabAdapter
 from netlab.machines.journal import Change, Have, Ran, Time, faults, overtaken_s, surplus, times, unused
@@ -246,3 +248,22 @@ def test_rounds_that_decide_nothing_are_left_out(hindrance: str) -> None:
     rounds.look(told(1))
     rounds.look(told(2, hindrance=hindrance))
     assert summary(rounds.all)["rounds"] == (0 if hindrance else 1)
+
+
+def test_the_help_shows_defaults(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        arguments.parser().parse_args(["machines", "--help"])
+    text = " ".join(capsys.readouterr().out.split())
+    assert "how many, each with four cores (default: 3)" in text
+    assert "how many are submitted (default: 10)" in text
+    assert "how long each job takes (default: 15)" in text
+
+
+def test_a_default_that_says_nothing_is_not_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        arguments.parser().parse_args(["up", "--help"])
+    text = " ".join(capsys.readouterr().out.split())
+    assert "(default: None)" not in text
+    assert "(default: False)" not in text
+    assert "such as 0.25 (default: no limit)" in text
+    assert "no limit) (default" not in text

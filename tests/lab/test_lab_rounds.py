@@ -56,7 +56,11 @@ def test_a_run_that_did_not_hold_says_why() -> None:
     assert exec_rounds.table([RECORD]).endswith("held")
     for worse, words in (
         ({"fault": "the lab fell over"}, "the lab fell over"),
-        ({"turns": [{**TURN, "wrong": ["a did not tell"]}]}, "round 1 (kill): a did not tell"),
+        ({"turns": [{**TURN, "wrong": ["a did not tell"]}]}, "round 1 (kill a at 0 s): a did not tell"),
+        (
+            {"turns": [{**TURN, "wrong": ["b did not tell"], "missing": {"silent": ["b"], "late": ["c", "d"]}}]},
+            "round 1 (kill a at 0 s, missing after 0.3 s: silent b, late c d): b did not tell",
+        ),
         ({"ends": [{**END, "left": 3}]}, "SIGTERM: 3 processes left after 3 s"),
     ):
         assert exec_rounds.faults_of({**RECORD, **worse}) == [words]

@@ -6,8 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from subord.services.batch.records import Fault, Host, HostState, Job, JobState, Place, Queue, Unavailable
-from subord.services.machines.managing.batching import BatchSide
-from subord.services.machines.managing.joining import Joined
+from subord.services.machines.managing.batching import BatchSide, Reading
 from subord.services.machines.plan import Plan, Type
 
 PLAN = Plan(manager=1, types=(Type(name="alma", template="alma", queues=("long",), memory_mb=1024, image_mb=1),))
@@ -49,11 +48,13 @@ def side_of(batch: Going) -> BatchSide:
 async def test_a_job_that_starts_meanwhile_does_not_wait_for_another_machine() -> None:
     """Otherwise its own machine is busy while it still waits, and a second one is cloned for it."""
     for _ in range(20):  # tasks start in any order
-        found = await side_of(Going()).read(["alma-001"])
-        assert isinstance(found, Joined)
+        side = side_of(Going())
+        reading = await side.read()
+        assert isinstance(reading, Reading)
+        found = side.join(reading, ["alma-001"])
         assert not (found.batch.jobs and found.batch.hosts["alma-001"].busy)
 
 
 async def test_without_one_of_the_answers_nothing_is_read() -> None:
     for name in ("queue", "hosts"):
-        assert await side_of(Going(**{name: SILENT})).read(["alma-001"]) == SILENT.reason
+        assert await side_of(Going(**{name: SILENT})).read() == SILENT.reason

@@ -179,9 +179,10 @@ FENCE = Fence(1, 7)
 @over(
     ("is_alone", "answers", "now", "word"),
     [
-        (True, {"a": Answer(150, FENCE)}, 164, "the process has just begun: it asks all servers, and decides in 1 s"),
+        (True, {"a": Answer(150, FENCE)}, 164, "the agent of this node has just started, and orders"),
         (True, {"a": Answer(150, FENCE)}, 165, ""),
-        (False, {"a": Answer(200, FENCE)}, 209, "decides in 1 s"),
+        (False, {"a": Answer(200, FENCE)}, 209, "version 1 of the plan is new here"),
+        (False, {"a": Answer(200, FENCE)}, 209, "servers are only asked, and the first decision is in 1 s"),
         (False, {"a": Answer(200, FENCE)}, 210, ""),
         (True, {}, 200, "no server has answered for 45 s"),
         (True, {"a": Answer(154, FENCE)}, 200, "no server has answered for 45 s"),
@@ -214,5 +215,13 @@ def test_servers_are_asked_before_it_is_decided() -> None:
 def test_a_process_that_has_slept_begins_again() -> None:
     process = Process(FENCE, 100, 200, 200, is_alone=True)
     assert awake(process, 245, WAITS) == Process(FENCE, 100, 245, 200, is_alone=True)
-    assert awake(process, 246, WAITS) == Process(FENCE, 246, 246, 200, is_alone=False)
+    assert awake(process, 246, WAITS) == Process(FENCE, 246, 246, 200, is_alone=False, has_slept=True)
     assert hold_s(awake(process, 246, WAITS), WAITS) == 110
+    found = hindrance(awake(process, 246, WAITS), {}, 246, WAITS)
+    assert found.startswith("the process that decides was paused, and another one may have taken its place; ")
+
+
+@over("process", [Process(FENCE, 0, 0, 0, is_alone) for is_alone in (False, True)])
+def test_a_beginning_has_no_colon(process: Process) -> None:
+    """One stands before it, where it is shown."""
+    assert ":" not in hindrance(process, {}, 0, WAITS)

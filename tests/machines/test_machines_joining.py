@@ -119,12 +119,13 @@ def side(answer: Outcome | None = None, *, sees_all: bool = False) -> tuple[Batc
 
 async def test_hosts_are_asked_for_each_type_where_a_queue_has_its_own() -> None:
     one, calls = side()
-    found = await one.read(("a",))
-    assert not isinstance(found, str)
+    reading = await one.read()
+    assert not isinstance(reading, str)
+    found = one.join(reading, ("a",))
     assert sorted(calls) == ["hosts of short", "hosts of wide", "jobs"]
     assert (found.batch.hosts["a"].is_open, one.registered) == (True, {"a"})
     all_, calls = side(sees_all=True)
-    await all_.read(())
+    await all_.read()
     assert sorted(calls) == ["hosts of ", "jobs"]
 
 
@@ -147,7 +148,7 @@ async def test_what_is_not_done_says_why(answer: Refused | Unavailable) -> None:
     assert await one.open("m", lambda: 60.0) == answer.reason
     assert await one.close("m", lambda: 60.0) == answer.reason
     if isinstance(answer, Unavailable):
-        assert await one.read(()) == answer.reason
+        assert await one.read() == answer.reason
 
 
 async def test_what_is_too_late_is_not_begun() -> None:

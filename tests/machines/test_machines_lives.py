@@ -41,7 +41,7 @@ def test_of_two_processes_of_a_node_one_decides(tmp_path: Path) -> None:
 
 def test_what_cannot_be_kept_is_told(tmp_path: Path) -> None:
     (tmp_path / FOLDER).write_text("")
-    with pytest.raises(LivesError, match="no machine is started or stopped: make room there, or correct"):
+    with pytest.raises(LivesError, match=r"cannot be kept: .*; make room there, or correct"):
         Lives(str(tmp_path))
 
 

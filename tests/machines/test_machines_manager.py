@@ -16,6 +16,7 @@ from subord.runtime.machines.state import DONE, MANAGES, REFUSED, TRIAL
 from subord.services.batch.records import Refused
 from subord.services.machines.managing.batching import CUT
 from subord.services.machines.managing.manager import Manager
+from subord.services.machines.managing.telling import UNDECIDED
 from subord.services.machines.model import Capacity, Job, Machine, State
 from subord.services.machines.orders import Clone, Fence, Start
 from subord.services.machines.plan import Plan, Type, Waits
@@ -101,7 +102,7 @@ async def test_nothing_is_ordered_before_orders_of_an_earlier_process_are_over(c
         work = submit(site.world)
         await trio.sleep(WAITS.order_s + WAITS.answer_s - 2)
         assert not site.servers.orders
-        assert "the process has just begun" in manager.state().hindrance
+        assert "the agent of this node has just started" in manager.state().hindrance
         await until(lambda: work.started is not None)
         assert site.now() < HOLD_S + 30
 
@@ -163,6 +164,58 @@ async def run_in(scope: trio.CancelScope, manager: Manager) -> None:
         while not scope.cancel_called:  # noqa: ASYNC110 - a simulated clock
             await trio.sleep(0.1)
         nursery.cancel_scope.cancel()
+
+
+async def test_the_first_round_tells_what_is_there(clock: trio.testing.MockClock) -> None:
+    """Nothing may be decided yet."""
+    world = world_of(small("m", State.ON, is_open=True), small("n", State.ON))
+    site = Simulated(world)
+    manager = site.manager()
+    submit(world)
+    world.step()
+    waiting = [submit(world), submit(world, "large")]
+    async with running(site, manager):
+        await until(lambda: manager.state().servers_all)
+        state = manager.state()
+        assert state.hindrance
+        assert [(each.type, each.on, each.open, each.busy, each.coming) for each in state.kinds if each.type] == [
+            ("small", 2, 1, 1, 0)
+        ]
+        assert (state.waiting, state.unmet) == (2, 0)
+        assert [(each.id, each.why) for each in state.jobs] == [(each.job.id, UNDECIDED) for each in waiting]
+
+
+async def test_without_a_first_reading_jobs_are_not_known(clock: trio.testing.MockClock) -> None:
+    site = Simulated(world_of(small("m", State.ON)))
+    site.batch.fault = "slurmctld does not answer"
+    manager = site.manager()
+    async with running(site, manager):
+        submit(site.world)
+        await until(lambda: manager.state().fault)
+        assert manager.state().is_unread
+        site.batch.fault = ""
+        await until(lambda: not manager.state().is_unread)
+        assert manager.state().waiting == 1
+        site.batch.fault = "slurmctld does not answer"
+        await until(lambda: manager.state().fault)
+        assert not manager.state().is_unread
+
+
+async def test_a_server_that_answers_late_keeps_its_busy_machines(clock: trio.testing.MockClock) -> None:
+    """The round in which it is first heard of knows what the batch system says of its machines: otherwise they would
+    be on for long without it, and be stopped with their jobs."""
+    world = world_of(small("m", State.ON, is_open=True))
+    site = Simulated(world)
+    site.servers.silent.add("10.0.0.1")
+    manager = site.manager()
+    work = submit(world, lasts=1000)
+    async with running(site, manager):
+        await until(lambda: site.now() > WAITS.start_s + HOLD_S)
+        assert work.started is not None
+        site.servers.silent.clear()
+        await until(lambda: manager.state().unreachable == 0)
+        await trio.sleep(25)
+        assert not site.servers.orders
 
 
 async def test_a_machine_that_cannot_arrive_stays_and_starts_where_it_was(clock: trio.testing.MockClock) -> None:
@@ -288,7 +341,7 @@ async def test_a_trial_decides_and_tells_and_changes_nothing(clock: trio.testing
         await trio.sleep(15)
         state = manager.state()
         assert [(each.kind, each.machine, each.result) for each in state.actions] == [("start", "m", TRIAL)]
-        assert state.is_trial
+        assert (state.is_trial, state.hindrance) == (True, ""), "it decides"
         assert state.jobs[0].why.startswith("the machine m starts")
         assert not site.servers.orders
         assert not site.batch.changes

@@ -157,7 +157,7 @@ async def test_what_was_told_stays_without_an_agent(stage: Stage) -> None:
 async def test_the_agent_of_a_server_is_not_done_with_a_plan(
     uri: str, attended: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also while machines are off, so that they are known."""
+    """Also while the plan is ended, so that they are known."""
     monkeypatch.setattr(attending, "RETRY_S", 0.01)
     async with running(uri) as stage:
         await stage.publish()

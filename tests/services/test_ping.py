@@ -85,7 +85,7 @@ def test_some_nodes_as_json(world: World, path: str, capsys: pytest.CaptureFixtu
     ("words", "code", "text"),
     [
         (("10.0.0.3", "--all"), exit_codes.USAGE, "give NODES or --all, not both; no node was asked"),
-        (("192.168.0.1",), exit_codes.NO_SUCH_NODE, "no address of the network"),
+        (("192.168.0.1",), exit_codes.NO_SUCH_NODE, "192.168.0.1; no node was asked"),
         (("10.0.0.[3-",), exit_codes.USAGE, ""),
     ],
 )

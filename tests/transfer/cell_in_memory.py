@@ -57,6 +57,9 @@ class MemoryCell:
     looks: list[float] = field(default_factory=list)
     described: list[tuple[str, ...]] = field(default_factory=list)
     most: int = 0
+    on_submit: Callable[[str], None] = lambda _: None
+    on_act: Callable[[Deed, str], None] = lambda *_: None
+    on_bind: Callable[[tuple[str, int]], None] = lambda _: None
 
     def add(self, job: str, spec: Spec | Refused, task: int = 0) -> None:
         """A job of this cell is in its transfer queue."""
@@ -91,6 +94,7 @@ class MemoryCell:
             return SILENT
         if self.refuses:
             return Refused(self.refuses)
+        self.on_submit(mark)
         number = str(len(self.submitted) + 1001)
         self.submitted.append((mark, user))
         self.jobs[number] = FakeJob(mark, user, spec)
@@ -105,6 +109,7 @@ class MemoryCell:
             job = self.jobs.get(each)
             if job is None:
                 continue
+            self.on_act(deed, job.mark)
             self.deeds.append((deed, each))
             if deed == Deed.DELETE:
                 self.end(each, End(signal=KILL))
@@ -125,6 +130,8 @@ class MemoryCell:
 
     async def bind(self, jobs: Sequence[tuple[str, int]]) -> Unavailable | None:
         await trio.lowlevel.checkpoint()
+        for each in jobs:
+            self.on_bind(each)
         self.bound |= set() if self.is_silent else set(jobs)
         return SILENT if self.is_silent else None
 
@@ -149,14 +156,19 @@ class MemoryLink:
     peer: MemoryLink | None = None
     answer: Callable[[bytes], Awaitable[bytes]] | None = None
     asked: int = 0
+    on_ask: Callable[[bytes], None] = lambda _: None
+    on_answer: Callable[[bytes], None] = lambda _: None
 
     async def ask(self, body: bytes) -> bytes:
         await trio.lowlevel.checkpoint()
         self.asked += 1
         if self.is_cut or self.peer is None or self.peer.answer is None:
             raise LinkError("the other cluster does not answer; jobs stay where they are")
+        self.on_ask(body)
         try:
-            return await self.peer.answer(body)
+            answer = await self.peer.answer(body)
+            self.on_answer(answer)
+            return answer
         except ExchangeError as error:
             raise LinkError(str(error)) from None
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import getpass
 import os
+import sqlite3
+from collections import Counter
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 import trio
 import trio.testing
@@ -19,7 +22,7 @@ from subord.services.batch.records import Refused
 from subord.services.transfer.answering import Caller
 from subord.services.transfer.cells.interface import Being, Deed
 from subord.services.transfer.driving.driver import Driver, Site
-from subord.services.transfer.exchange import ExchangeError
+from subord.services.transfer.exchange import ExchangeError, Stage, decode_answer, decode_message
 from subord.services.transfer.jobs import End, Spec, Wanted
 from subord.services.transfer.local import (
     ACCEPTED,
@@ -41,6 +44,7 @@ from subord.services.transfer.local import (
 )
 from subord.services.transfer.plan import Peer, Plan, TransferQueue, User
 from subord.services.transfer.records import Records
+from subord.services.transfer.states import AwayRecord, HomeRecord, HomeState
 from subord.services.transfer.thresholds import NOT_KNOWN
 from tests.transfer.cell_in_memory import MemoryCell, MemoryLink
 
@@ -210,6 +214,90 @@ async def test_a_job_crosses_and_its_end_comes_back(
         await until(lambda: not there.driver.sides.away.book.records, "it is forgotten away")
         assert here.cell.bound == set()
         assert len(here.driver.starters) == 0
+
+
+def on_disk(side: Side) -> tuple[dict[str, HomeRecord], dict[str, AwayRecord]]:
+    """By marks."""
+    with closing(sqlite3.connect(side.folder / "transfer" / "jobs.db")) as file:
+        rows = {table: dict(file.execute(f"select mark, body from {table}")) for table in ("home", "away")}
+    of_home = {mark: msgspec.json.decode(body, type=HomeRecord) for mark, body in rows["home"].items()}
+    of_away = {mark: msgspec.json.decode(body, type=AwayRecord) for mark, body in rows["away"].items()}
+    return of_home, of_away
+
+
+async def test_what_follows_from_a_record_is_done_when_it_is_on_the_disk(
+    sides: tuple[Side, Side], clock: object
+) -> None:
+    """Otherwise a process that dies in between would not know of the job, and it could run twice."""
+    here, there = sides
+    seen = Counter[str]()
+    starters = dict[str, Starter]()
+
+    def asked_of(body: bytes) -> None:
+        for submit in decode_message(body).submits:
+            seen["sent"] += 1
+            assert on_disk(here)[0][submit.key.mark].state == HomeState.SENDING
+            assert here.cell.bound >= {submit.key.work}, "it is bound before"
+
+    def answered(body: bytes) -> None:
+        for told in decode_answer(body).states:
+            seen[told.stage] += 1
+            assert on_disk(there)[1][told.key.mark].stage in (told.stage, Stage.HERE)
+
+    def submitted(mark: str) -> None:
+        seen["submitted"] += 1
+        assert on_disk(there)[1][mark].stage == Stage.TAKEN
+
+    def bound(work: tuple[str, int]) -> None:
+        seen["bound"] += 1
+        assert [each.is_bound for each in on_disk(here)[0].values() if each.key.work == work] == [True]
+
+    def acted(deed: Deed, mark: str) -> None:
+        seen[deed] += 1
+        assert on_disk(there)[1][mark].is_released == (deed == Deed.RELEASE)
+
+    here.link.on_ask, here.link.on_answer = asked_of, answered
+    here.cell.on_bind, there.cell.on_submit, there.cell.on_act = bound, submitted, acted
+    async with crossing(here, there, "12", "14", "16") as found:
+        starters.update({each.job: each for each in found})
+
+        def end_those_that_run() -> bool:
+            for number in [each for each, job in there.cell.jobs.items() if job.being == Being.RUNNING]:
+                assert on_disk(there)[1][there.cell.jobs[number].mark].is_released, "it was released before"
+                there.cell.end(number, End(status=4))
+            return all(each.end for each in found)
+
+        await until(end_those_that_run, "all have ended")
+    assert {each.end for each in found} == {Answer(EXIT, 4)}
+    assert (seen["sent"], seen["submitted"], seen["bound"], seen[Deed.RELEASE]) == (3, 3, 3, 3)
+    assert seen[Stage.ENDED] >= 3
+
+
+async def test_a_starter_hears_that_its_job_is_sent_before_it_is(sides: tuple[Side, Side], clock: object) -> None:
+    here, there = sides
+
+    async with crossing(here, there) as _, trio.open_nursery() as nursery:
+        starter = Starter(here, "12")
+        told = list[Answer]()
+
+        def asked_of(body: bytes) -> None:
+            if decode_message(body).submits:
+                told.extend(heard)
+
+        heard = list[Answer]()
+
+        async def tell(word: Answer) -> None:
+            heard.append(word)
+            await trio.lowlevel.checkpoint()
+
+        here.link.on_ask = asked_of
+        here.cell.add("12", SPEC)
+        assert here.driver is not None
+        caller = Caller(1, os.getuid())
+        nursery.start_soon(here.driver.starters.start, caller, Start(job=starter.job, queue=QUEUE), tell)
+        await until(lambda: there.cell.jobs, "it is away")
+        assert [each.word for each in told] == [ACCEPTED, SENT]
+        nursery.cancel_scope.cancel()
 
 
 async def test_suspend_resume_and_terminate_follow(sides: tuple[Side, Side], clock: object) -> None:

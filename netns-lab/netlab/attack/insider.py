@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from ipaddress import ip_address
 from pathlib import Path
@@ -256,10 +256,11 @@ def turn(siege: Siege, lie: Lie, seconds: float) -> Record:
     since = log_changes.baseline(lab.look())
     if lie.starts:
         lab.start_and_wait(lab.position(host))
+    if lie.orders:
+        wait_for_orders(siege, names)
     words = lie.words.format_map(names)
     siege.tell(host, *words.split())
-    if lie.orders:
-        give_orders(siege, names, seconds)
+    told = give_orders(siege, names, seconds) if lie.orders else []
     if lie.restarts:
         time.sleep(seconds / 3)
         lab.kill(lab.position(names[lie.restarts]))
@@ -297,30 +298,43 @@ def turn(siege: Siege, lie: Lie, seconds: float) -> Record:
         "others_moved": {address: times for address, times in moved.items() if address not in concerned},
         "misplaced": misplaced,
         "back": back,
-        "executed": wrong_lines(siege) if lie.orders else [],
+        "executed": wrong_lines(siege, Path(names["executed"]), told) if lie.orders else [],
     }
 
 
-def give_orders(siege: Siege, names: Mapping[str, str], seconds: float) -> None:
+def wait_for_orders(siege: Siege, names: Mapping[str, str]) -> None:
+    """Until all honest nodes carry out an order: some may still move after an earlier lie. Raises LabError."""
+    targets = ",".join(map(siege.lab.address, siege.honest))
+    command = ("subord", "exec", "-w", targets, "-n", "-q", "-t", ORDER_S_MAX, "true")
+    at = siege.lab.position(names["later"])
+    if not wait_until(lambda: siege.lab.run(at, *command).returncode == 0, STABLE_S_MAX, 0.5):
+        raise LabError(f"{targets} do not all carry out an order within {STABLE_S_MAX:g} s.")
+
+
+def give_orders(siege: Siege, names: Mapping[str, str], seconds: float) -> list[str]:
     """As an operator, at a node of another branch, one after the other; the liar repeats the earlier ones meanwhile.
-    Each order appends a line on each node."""
-    file = Path(names["executed"])
+    Each order appends a line on each node. What each answer says, as JSON, one line each."""
+    file, told = Path(names["executed"]), []
     file.write_text("")
     line = f'echo "{GENUINE} $SUBORD_TAG $SUBORD_NODE" >> {file}'
-    command = ("subord", "exec", "-a", "-n", "-q", "-t", ORDER_S_MAX, "--shell", line)
+    command = ("subord", "exec", "-a", "-n", "--json", "-t", ORDER_S_MAX, "--shell", line)
     for _ in range(ORDERS):
-        siege.lab.run(siege.lab.position(names["later"]), *command)
+        done = siege.lab.run(siege.lab.position(names["later"]), *command)
+        told.append((done.stdout or done.stderr).strip().rpartition("\n")[-1])
         time.sleep(seconds / ORDERS)
+    return told
 
 
-def wrong_lines(siege: Siege) -> list[str]:
-    """What was executed and must not be, or more than once; nodes of other branches that did not execute them all."""
-    lines = Counter((siege.lab.directory.path / EXECUTED).read_text().splitlines())
+def wrong_lines(siege: Siege, file: Path, told: Sequence[str]) -> list[str]:
+    """What was executed and must not be, or more than once; nodes of other branches that did not execute them all,
+    and then what the answers said."""
+    lines = Counter(file.read_text().splitlines())
     found = [line for line in lines if not line.startswith(f"{GENUINE} ")]
     found += [f"{line}: {times} times" for line, times in lines.items() if times > 1]
     by_node = Counter(line.split()[-1] for line in lines)
     beside = {siege.lab.address(each) for each in siege.honest} - {*siege.below}
-    return found + [f"{each}: {by_node[each]} of {ORDERS} orders" for each in beside if by_node[each] != ORDERS]
+    wrong = [f"{each}: {by_node[each]} of {ORDERS} orders" for each in sorted(beside) if by_node[each] != ORDERS]
+    return found + wrong + (list(told) if wrong else [])
 
 
 def misplaced_in(siege: Siege) -> list[str]:
@@ -350,7 +364,7 @@ def names_of(siege: Siege) -> dict[str, str]:
         "former": siege.former,
         "later": beside[-1],
         "other": next((address for address in beside if cluster.nodes[address].leader == siege.root), beside[0]),
-        "executed": str(lab.directory.path / EXECUTED),
+        "executed": str(lab.directory.path / f"{EXECUTED}-{siege.liar}"),  # an order may still wait for its turn
         "subordinate": min(cluster.subordinates().get(siege.liar, ()), key=ip_address, default=siege.liar),
     }
 

@@ -51,9 +51,20 @@ def parser() -> Parser:
     return whole
 
 
+class WithDefaults(argparse.RawDescriptionHelpFormatter):
+    """Each option that has a default number or word shows it."""
+
+    def _get_help_string(self, action: argparse.Action) -> str | None:
+        """As argparse.ArgumentDefaultsHelpFormatter does, which shows those that say nothing, too."""
+        text, default = action.help, action.default
+        is_shown = isinstance(default, int | float | str) and not isinstance(default, bool)
+        if not action.option_strings or not text or not is_shown or "default" in text or default == argparse.SUPPRESS:
+            return text
+        return f"{text} (default: {default:g})" if isinstance(default, float) else f"{text} (default: {default})"
+
+
 def _command(commands: Commands[Parser], name: str, text: str, *shared: str, after: str | None = None) -> Parser:
-    raw = argparse.RawDescriptionHelpFormatter
-    found = commands.add_parser(name, help=text, description=text, epilog=after, formatter_class=raw)
+    found = commands.add_parser(name, help=text, description=text, epilog=after, formatter_class=WithDefaults)
     for each in shared:
         found.add_argument(each, **SHARED[each])
     return found
@@ -149,7 +160,7 @@ def _add_measurements(commands: Commands[Parser]) -> None:
     _add_seconds(found, "--seconds", 20.0, "how long each job takes")
     about = "servers turn virtual machines on for a real Grid Engine, in some minutes"
     found = _command(commands, "machines", about)
-    found.add_argument("--servers", type=_positive, default=3, metavar="N")
+    found.add_argument("--servers", type=_positive, default=3, metavar="N", help="how many, each with four cores")
     found.add_argument("--jobs", type=_positive, default=10, metavar="N", help="how many are submitted")
     _add_seconds(found, "--seconds", 15.0, "how long each job takes")
 

@@ -58,6 +58,9 @@ def _how_to_look(cluster: ElasticLab) -> str:
         f"The queue's node is {head}. From another terminal:\n"
         f"  netns-lab/lab exec --name {name} {HEAD} -- subord elastic status\n"
         f"  netns-lab/lab exec --name {name} {HEAD} -- subord elastic nodes\n"
+        "and for Grid Engine, as root:\n"
+        f'  ge() {{ {cluster.way_to_queue()} "$@"; }}\n'
+        "  ge qstat -f\n"
         "Ages and times are wrong there, because only the queue's node has the fast clock.\n"
     )
 

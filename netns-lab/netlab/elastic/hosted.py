@@ -64,12 +64,11 @@ class HostedLab(ABC):
 
     def run(self, name: str, *words: str, user: str = "root", given: str = "") -> str:
         """A command on a host: its output. Raises LabError."""
-        enter = ["nsenter", "--target", str(self.ask("pid", name=name)), "--net", "--mount", "--uts", "--pid", "--"]
         become = ["setpriv", f"--reuid={UID}", f"--regid={GID}", "--clear-groups", "--"] if user == USER else []
         values = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C.UTF-8", "HOME": "/", "TZ": "UTC"}
         environment = [f"{key}={value}" for key, value in (values | gridengine.ENVIRONMENT).items()]
         done = subprocess.run(
-            [*enter, *become, "env", "-i", *environment, *words],
+            [*self._way_to(name), *become, "env", "-i", *environment, *words],
             input=given,
             capture_output=True,
             text=True,
@@ -80,6 +79,15 @@ class HostedLab(ABC):
         if done.returncode:
             raise LabError(f"{' '.join(words)} at {name}: {done.stdout}{done.stderr}")
         return done.stdout
+
+    def _way_to(self, name: str) -> list[str]:
+        """The words before a command that runs on a host. Raises LabError."""
+        return ["nsenter", "--target", str(self.ask("pid", name=name)), "--net", "--mount", "--uts", "--pid", "--"]
+
+    def way_to_queue(self) -> str:
+        """For a terminal of root: what stands before a command of Grid Engine. Raises LabError."""
+        values = [f"{key}={value}" for key, value in gridengine.ENVIRONMENT.items()]
+        return " ".join([*self._way_to(NAMES[HEAD]), "env", "-C", "/", *values])
 
     def run_on_head(self, *words: str, user: str = "root", given: str = "") -> str:
         return self.run(NAMES[HEAD], *words, user=user, given=given)

@@ -202,11 +202,16 @@ def end_of(lab: Lab, number: signal.Signals) -> Record:
 @of_measured
 def faults_of(record: Record) -> list[str]:
     """What must not be, in words."""
-    found = [
-        f"round {turn['round']} ({turn['fault']}): {words}" for turn in record["turns"] for words in turn["wrong"]
-    ]
+    found = [f"{_named(turn)}: {words}" for turn in record["turns"] for words in turn["wrong"]]
     left = [each for each in record["ends"] if each["left"]]
     return found + [f"{each['signal']}: {each['left']} processes left after {LEFT_S:g} s" for each in left]
+
+
+def _named(turn: Record) -> str:
+    """With what the command said of nodes that did not tell."""
+    causes = ", ".join(f"{cause} {' '.join(nodes)}" for cause, nodes in turn["missing"].items())
+    missing = f", missing after {turn['took_s']:g} s: {causes}" if causes else ""
+    return f"round {turn['round']} ({turn['fault']} {turn['node']} at {turn['when_s']:g} s{missing})"
 
 
 def is_whole(record: Record) -> bool:

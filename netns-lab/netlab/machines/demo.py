@@ -36,7 +36,7 @@ def run(servers: int, jobs: int, seconds: float) -> int:
     places = [Server(CORES, 2000 + 100 * each, (SMALL.machine(each + 1),)) for each in range(servers)]
     guests = [kind.machine(each + 1).name for kind in KINDS for each in range(servers * CORES)]
     with MachinesLab(places, KINDS, guests=guests, boot_s=2.0, copy_s=5.0) as lab:
-        terminal.say(_how_to_look(lab))
+        terminal.say(how_to_look(lab))
         lab.publish(period_s=PERIOD_S, waits=WAITS)
         terminal.say("The queue's node asks all servers; it decides when an earlier process could not any more.")
         lab.await_deciding()
@@ -54,12 +54,17 @@ def run(servers: int, jobs: int, seconds: float) -> int:
     return 0
 
 
-def _how_to_look(lab: MachinesLab) -> str:
+def how_to_look(lab: MachinesLab) -> str:
+    """From another terminal."""
     name, head = lab.lab.options.name, lab.lab.address(HEAD)
     return (
         f"The queue's node is {head}. From another terminal:\n"
         f"  netns-lab/lab exec --name {name} {HEAD} -- subord machines status\n"
         f"  netns-lab/lab exec --name {name} {HEAD} -- subord machines list -a\n"
+        "and for Grid Engine, as root:\n"
+        f'  ge() {{ {lab.way_to_queue()} "$@"; }}\n'
+        "  ge qstat -f\n"
+        "  ge qhost\n"
     )
 
 

@@ -25,6 +25,8 @@ NAMES: Final = ("id_ed25519_sk", "id_ecdsa_sk", "id_ed25519", "id_ecdsa", "id_rs
 INSTALL: Final = "ssh-keygen is missing: apt-get install openssh-client"
 FOR_THE_OPERATOR: Final = ("presence", "touch", "PIN")
 """Words in lines of ssh-keygen that ask the operator for something."""
+NO_KEY: Final = "Couldn't load public key"
+"""ssh-keygen goes on with `No such file or directory`, though the file is there."""
 NOISE: Final = "Signing data"
 ADVICE: Final = (
     ("too open", "other users can read the key: `chmod 600` it"),
@@ -34,7 +36,6 @@ ADVICE: Final = (
         "the agent does not hold this key: `ssh-add` adds it, `sudo --preserve-env=SSH_AUTH_SOCK` keeps the agent",
     ),
     ("incorrect passphrase", "the passphrase is wrong, or there is no terminal to ask for it"),
-    ("Couldn't load public key", "this is no SSH key"),
 )
 """What to do, by words of ssh-keygen."""
 
@@ -134,6 +135,9 @@ def _complaints(stderr: IO[bytes]) -> Iterator[str]:
 
 def _failed(key: str, complaint: list[str]) -> CommandError:
     said = " ".join(complaint)
+    if NO_KEY in said:
+        text = f"{key} is no SSH key, or one that is damaged or lacks its .pub file; nothing was changed"
+        return CommandError(f"{text}: name another one with --key", exit_codes.USAGE)
     advice = next((text for words, text in ADVICE if words.lower() in said.lower()), "")
     what = f"{advice} ({complaint[-1]})" if advice else (said or "ssh-keygen gives no reason")
     return CommandError(f"{key} did not sign: {what[:400]}; nothing was changed", exit_codes.PERMISSION)

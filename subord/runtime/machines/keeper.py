@@ -1,7 +1,7 @@
 """How this node takes part with virtual machines: has its agent follow the plan, and keeps what the agent says.
 
 Inputs are the document `machines/plan`, and states of the agent; outputs are the last State, and the last ServerState
-of a node with `machines.uri`. Invariant: the agent of a server stays connected, also while machines are off, so that
+of a node with `machines.uri`. Invariant: the agent of a server stays connected, also while the plan is ended, so that
 its machines are known.
 """
 

@@ -27,7 +27,7 @@ WORDS: Final = (FAILED, REFUSED, NO_AGENT, STARTING, MANAGES, SERVES, OTHER_NODE
 """Those that need an operator first."""
 SENTENCES: Final = {
     NONE: "no machines are managed: no plan was published",
-    OFF: "machines are off: they stay as they are",
+    OFF: "the plan is ended, and machines stay as they are",
     STARTING: "the agent has not said yet how the node takes part",
     OTHER_NODE: "the node has no machines, and another node has the queue",
     SERVES: "the node starts and stops machines as the queue's node says",
@@ -217,7 +217,8 @@ class Totals(msgspec.Struct, frozen=True, kw_only=True):
 class State(Told, frozen=True, kw_only=True):
     """`word`: of WORDS. `version`: of the plan. The rest is of the queue's node. `life`: of the process that decides.
     `round`: its number. `at`: of the last round that has decided, or has seen that it may not; `next_at`: of the next
-    one. `hindrance`: why nothing is decided now; `fault`: why the batch system does not answer. `queues`: all that
+    one. `hindrance`: why nothing is decided now; `fault`: why the batch system does not answer. `is_unread`: it has
+    not answered this process yet, so jobs are not known, nor which machines are up, open and busy. `queues`: all that
     the batch system has; None: not known. `lacking`: types whose template is on no server that answers. `waiting`,
     `running`: jobs of the queues of the plan; `unmet`: those that wait and get nothing now. `store`: MiB that images
     of our machines take, `store_most`: may take. `headroom`: what is to stay free, `free`: what is. `kinds`, `have`,
@@ -233,6 +234,7 @@ class State(Told, frozen=True, kw_only=True):
     next_at: _Seconds = 0.0
     hindrance: _Text = ""
     fault: _Text = ""
+    is_unread: bool = False
     queues: Annotated[tuple[_Name, ...], msgspec.Meta(max_length=QUEUES_MAX)] | None = None
     lacking: Annotated[tuple[_Name, ...], msgspec.Meta(max_length=KINDS_MAX)] = ()
     notes: _Notes = ()

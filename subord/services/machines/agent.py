@@ -38,7 +38,7 @@ NO_PLAN: Final = "this node has no plan of an operator that counts yet; nothing 
 OLDER: Final = (
     "this node has version {held} of the plan, not {wanted}, yet; nothing was changed, and it is asked again"
 )
-OFF: Final = "machines are off by version {held} of the plan; nothing was changed"
+OFF: Final = "version {held} of the plan has ended it; nothing was changed"
 TRIAL: Final = "version {held} of the plan is a trial; nothing was changed"
 OTHER_MASTER: Final = (
     "by the plan of the operator the node {master} does not have the queue; nothing was changed: publish a plan with "

@@ -27,7 +27,10 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     _add_plan(actions)
     text = "end the plan: machines stay as they are, on or off, and none is started or stopped"
     off = actions.add_parser("off", help=text, description=f"{text[0].upper()}{text[1:]}.")
-    off.epilog = "exit codes: 0 if the plan is ended, 1 if another operator has published at the same time"
+    off.epilog = (
+        "Without a plan in force nothing is published. exit codes: 0 if no plan is in force any more, 1 if another "
+        "operator has published at the same time"
+    )
     off.add_argument("--check", dest="dry_run", action="store_true", help=CHECK)
     _add_publishing(off, "time for the daemon to answer")
     _add_list(actions)
@@ -50,9 +53,10 @@ def _add_plan(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
         description="Publish a plan, a TOML file with the types of machines, their templates and queues, limits and "
         "waits. The command first asks the queue's node whether it has a batch system, and servers whether they have "
         "what the plan needs.",
-        epilog="exit codes: 0 if the plan is published; 1 if another operator has published at the same time. With "
-        "the following codes nothing is changed: 2 if the plan is wrong, 75 if the queue's node does not answer, 78 "
-        "if it has no batch system, or no server can follow the plan",
+        epilog="docs/machines.md has the keys of FILE with their defaults. exit codes: 0 if the plan is published; 1 "
+        "if another operator has published at the same time. With the following codes nothing is changed: 2 if the "
+        "plan is wrong, 75 if the queue's node does not answer, 78 if it has no batch system, or no server can "
+        "follow the plan",
     )
     _add_file(parser)
     parser.add_argument("--trial", action="store_true", help=TRIAL)
@@ -93,7 +97,7 @@ def _add_why(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
         description=f"{text[0].upper()}{text[1:]}, by the last round of the queue's node.",
         epilog="exit codes: 0 if the job waits and its reason is shown, 1 if not",
     )
-    parser.add_argument("job", metavar="JOB", help="its number in the batch system")
+    parser.add_argument("job", metavar="JOB", help="its number in the batch system, such as 4711 or 17_3")
     add_json(parser)
     add_names(parser)
     add_asking(parser, TIMEOUT_S, "time for the queue's node to answer")
@@ -107,7 +111,7 @@ def _add_drain(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
         description=f"{text[0].upper()}{text[1:]}. Machines with jobs run until the jobs have ended. A server stays "
         "drained until --undo, over restarts and new plans.",
     )
-    add_ordering(parser)
+    add_ordering(parser, all_help="all members; NODES or this must be given")
     parser.add_argument("--undo", action="store_true", help="let machines start there again")
     parser.epilog = "exit codes: 0 if every server has done it, 1 if not"
 
@@ -120,8 +124,8 @@ def _add_policy(actions: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         help="show what is wrong with a plan: in the file, and by what servers have",
         description="Show what is wrong with a plan: in the file, by the queues of the batch system, and by what "
         "servers have (templates, room, libvirt). Nothing is signed or published.",
-        epilog="exit codes: 0 if nothing is wrong and every node answered, 1 if there are warnings or nodes did not "
-        "answer, 2 if the plan cannot be followed",
+        epilog="exit codes: 0 if the plan can be followed, also with notes, 1 if nodes did not answer, 2 if the plan "
+        "cannot be followed",
     )
     _add_file(check)
     add_json(check)

@@ -17,13 +17,15 @@ from subord.services.machines.plan import Waits
 
 class Process(NamedTuple):
     """A deciding process. `began`, `awake_at`, `asked_at`: when it started, last looked at its clock, and last asked
-    all servers. `is_alone`: the process before it was on the same node, and has ended."""
+    all servers. `is_alone`: the process before it was on the same node, and has ended. `has_slept`: it has begun
+    anew, as it was paused."""
 
     fence: Fence
     began: float
     awake_at: float
     asked_at: float
     is_alone: bool = False
+    has_slept: bool = False
 
 
 class Answer(NamedTuple):
@@ -37,7 +39,7 @@ def awake(process: Process, now: float, waits: Waits) -> Process:
     """A process that has slept, as with a machine that was paused, starts again: its picture is old, and another one
     may have replaced it."""
     if now - process.awake_at > waits.answer_s:
-        return process._replace(began=now, awake_at=now, is_alone=False)
+        return process._replace(began=now, awake_at=now, is_alone=False, has_slept=True)
     return process._replace(awake_at=now)
 
 
@@ -58,7 +60,7 @@ def hindrance(process: Process, answers: Mapping[str, Answer], now: float, waits
                 "again"
             )
     if (left_s := hold_s(process, waits) - (now - process.began)) > 0:
-        return f"the process has just begun: it asks all servers, and decides in {left_s:.0f} s"
+        return f"{_beginning(process)}; servers are only asked, and the first decision is in {left_s:.0f} s"
     if now - process.asked_at > waits.order_s:
         return (
             f"servers were last asked {now - process.asked_at:.0f} s ago, and order_s is {waits.order_s}: they are "
@@ -66,8 +68,17 @@ def hindrance(process: Process, answers: Mapping[str, Answer], now: float, waits
             "plan"
         )
     if not any(is_fresh(answer, now, waits) for answer in answers.values()):
-        return f"no server has answered for {waits.answer_s} s; nothing is done"
+        return f"no server has answered for {waits.answer_s} s"
     return ""
+
+
+def _beginning(process: Process) -> str:
+    """Why it does not decide at once."""
+    if process.has_slept:
+        return "the process that decides was paused, and another one may have taken its place"
+    if process.is_alone:
+        return "the agent of this node has just started, and orders of the process before may still be carried out"
+    return f"version {process.fence.version} of the plan is new here, and a node may still decide by an older one"
 
 
 def is_fresh(answer: Answer, now: float, waits: Waits) -> bool:

@@ -160,6 +160,11 @@ def faults(plan: Plan) -> Iterator[str]:
         yield f"clone_s ({waits.clone_s}) is below start_s ({waits.start_s}): a clone is copied, and then starts"
 
 
+def typeless(job: Job) -> str:
+    """Why a job of a queue that the plan does not name gets nothing."""
+    return f"the queue {job.queue} has no type of machines in the plan"
+
+
 def wants_of(jobs: Iterator[Job] | tuple[Job, ...], types: Mapping[str, Type]) -> tuple[list[Want], dict[str, str]]:
     """What jobs want in their order, by the types of their queues, and why others want nothing. A job with more
     slots than a machine of its type wants several machines."""
@@ -167,7 +172,7 @@ def wants_of(jobs: Iterator[Job] | tuple[Job, ...], types: Mapping[str, Type]) -
     for job in jobs:
         found = types.get(job.queue)
         if found is None:
-            whys[job.id] = f"the queue {job.queue} has no type of machines in the plan"
+            whys[job.id] = typeless(job)
             continue
         for _ in range(min(job.tasks, WANTS_MAX - len(wants))):
             left = max(1, job.slots)

@@ -30,6 +30,8 @@ from subord.runtime.machines.state import (
 
 MIB: Final = 1 << 20
 OF_KINDS: Final = ("on", "off", "open", "busy", "coming", "left_alone")
+OF_SERVERS: Final = ("on", "off", "left_alone")
+"""What of these the batch system does not have to say."""
 OTHERS: Final = "others"
 """In place of a type: machines that are not ours."""
 
@@ -62,11 +64,11 @@ def _has_queues(machines: Machines) -> bool:
 
 
 def _round(found: State, now: float) -> Iterator[Metric]:
-    jobs = {"waiting": found.waiting, "unmet": found.unmet, "running": found.running}
-    yield _by(
-        "jobs", "Jobs of the queues of the plan; `unmet`: those that wait and get no machine now", "state", jobs
-    )
-    yield from _kinds(found.kinds)
+    if not found.is_unread:
+        jobs = {"waiting": found.waiting, "unmet": found.unmet, "running": found.running}
+        text = "Jobs of the queues of the plan; `unmet`: those that wait and get no machine now"
+        yield _by("jobs", text, "state", jobs)
+    yield from _kinds(found.kinds, OF_SERVERS if found.is_unread else OF_KINDS)
     servers = {
         "all": found.servers_all,
         "unreachable": found.unreachable,
@@ -88,11 +90,11 @@ def _round(found: State, now: float) -> Iterator[Metric]:
         yield _gauge("round_age_seconds", "Age of the last round; absent before the first", max(0.0, now - found.at))
 
 
-def _kinds(kinds: tuple[KindCount, ...]) -> Iterator[Metric]:
+def _kinds(kinds: tuple[KindCount, ...], states: tuple[str, ...]) -> Iterator[Metric]:
     text = "Virtual machines by type, of all servers; `left_alone`: paused, or in a state that is not known"
     family = GaugeMetricFamily("subord_machines", text, labels=("type", "state"))
     for each in kinds:
-        for state in OF_KINDS:
+        for state in states:
             family.add_metric((each.type or OTHERS, state), float(getattr(each, state)))
     yield family
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 import msgspec
@@ -19,8 +19,9 @@ from subord.client.errors import CommandError
 from subord.client.node_sets.choice import chosen_one
 from subord.client.options import socket_path
 from subord.client.orders.publishing import NOTHING
-from subord.client.text import printable
+from subord.client.text import count, printable
 from subord.core.address.network import Network
+from subord.core.carriage.engine.causes import UNKNOWN
 from subord.services.asking import DAEMON_BUDGET_S_MAX
 from subord.services.machines.commands.comparing import Compared, compared
 from subord.services.machines.commands.given import FILE_BYTES_MAX, Given, GivenError, parsed
@@ -44,10 +45,10 @@ def wanted(arguments: argparse.Namespace, *, is_trial: bool = False) -> Wanted:
     before = asked(arguments, PLAN_PATH)
     status = asked(arguments, "/v1/status")
     network = Network.parse(status["settings"]["network"])
-    manager = _manager(arguments, given, before["manager"] or status["address"])
+    manager, what = _manager(arguments, given, before["manager"] or status["address"])
     position = network.position_of(manager)
     if position is None:
-        text = f"--manager: {manager} is no address of the network {network.text}; {NOTHING}"
+        text = f"{what}: {manager} is no address of the network {network.text}; {NOTHING}"
         raise CommandError(text, exit_codes.NO_SUCH_NODE)
     plan = msgspec.structs.replace(given.plan, manager=position, is_trial=is_trial)
     size = len(encode(plan))
@@ -59,7 +60,7 @@ def wanted(arguments: argparse.Namespace, *, is_trial: bool = False) -> Wanted:
 
 def _given(path: str) -> Given:
     """Raises CommandError."""
-    name = "standard input" if path == "-" else printable(path)
+    name = _name(path)
     try:
         if path == "-":
             data = sys.stdin.buffer.read(FILE_BYTES_MAX + 1)
@@ -76,16 +77,30 @@ def _given(path: str) -> Given:
     except UnicodeDecodeError:
         raise CommandError(f"{name} is no text in UTF-8; {NOTHING}", exit_codes.USAGE) from None
     except GivenError as error:
-        raise CommandError(f"{name}: {printable(str(error))}; {NOTHING}", exit_codes.USAGE) from None
+        raise several(f"{name}: ", error.faults, NOTHING, exit_codes.USAGE) from None
 
 
-def _manager(arguments: argparse.Namespace, given: Given, otherwise: str) -> str:
-    """The address of the queue's node. Raises CommandError."""
-    word, what = (arguments.manager, "--manager") if arguments.manager is not None else (given.manager, "manager")
+def _name(path: str) -> str:
+    """Of the file, in messages."""
+    return "standard input" if path == "-" else printable(path)
+
+
+def several(head: str, faults: Sequence[str], tail: str, exit_code: int) -> CommandError:
+    """One fault stands in the line; of several ones each has a line of its own. `tail`: what was not done."""
+    texts = [printable(each) for each in faults]
+    if len(texts) == 1:
+        return CommandError(f"{head}{texts[0]}; {tail}", exit_code)
+    return CommandError(f"{head}{count(len(texts), 'fault')}; {tail}", exit_code, texts)
+
+
+def _manager(arguments: argparse.Namespace, given: Given, otherwise: str) -> tuple[str, str]:
+    """The address of the queue's node, and what names it. Raises CommandError."""
+    in_file = f"manager of {_name(arguments.file)}"
+    word, what = (arguments.manager, "--manager") if arguments.manager is not None else (given.manager, in_file)
     if not word:
-        return otherwise
+        return otherwise, "the queue's node of the plan before"
     try:
-        return chosen_one(arguments, word)
+        return chosen_one(arguments, word), what
     except CommandError as error:
         raise CommandError(f"{what}: {error}; {NOTHING}", error.exit_code) from None
 
@@ -94,11 +109,12 @@ def _manager(arguments: argparse.Namespace, given: Given, otherwise: str) -> str
 
 
 class Heard(NamedTuple):
-    """`batch`: of the queue's node, "": it has none, None: it has not answered, and `why` says why. `listed`: a
-    ListDocument of all nodes."""
+    """`batch`: of the queue's node, "": it has none, None: it has not answered, and `why` says why. `is_member`: a
+    node has this address. `listed`: a ListDocument of all nodes."""
 
     batch: str | None
     why: str
+    is_member: bool
     queues: tuple[str, ...] | None
     listed: Document
 
@@ -111,11 +127,12 @@ def heard(arguments: argparse.Namespace, found: Wanted) -> Heard:
     if not told["states"]:
         causes = [each["text"] for each in told["missing"]]
         why = causes[0] if causes else "its answer cannot be read: it is of another release"
-        return Heard(None, printable(why), None, listed)
+        is_member = all(each["cause"] != UNKNOWN for each in told["missing"])
+        return Heard(None, printable(why), is_member, None, listed)
     batch = str(told["queues"][0]["batch"]) if told["queues"] else ""
     last = told["round"]
     queues = None if last is None or last["queues"] is None else tuple(last["queues"])
-    return Heard(batch, "", queues, listed)
+    return Heard(batch, "", is_member=True, queues=queues, listed=listed)
 
 
 def _asked(arguments: argparse.Namespace, target: str) -> Document:
@@ -130,6 +147,6 @@ def lacking(found: Wanted, said: Heard, names: Mapping[str, str]) -> Compared:
     if said.batch is None:
         warnings = (f"whether {name} has a batch system is not known: {said.why}", *warnings)
     elif not said.batch:
-        text = "set machines.batch in its configuration, or name another node with --manager"
+        text = "set machines.batch in its configuration, or name another node as manager"
         faults = (f"{name} has no batch system: {text}", *faults)
     return Compared(faults, warnings)

@@ -16,7 +16,7 @@ from subord.client.naming import names_for
 from subord.client.text import count, printable
 from subord.services.asking import coverage_line, name_missing
 from subord.services.following import wrapped
-from subord.services.machines.commands.asking import Wanted, heard, lacking, wanted
+from subord.services.machines.commands.asking import Heard, Wanted, heard, lacking, wanted
 from subord.services.machines.commands.comparing import Compared
 from subord.services.machines.commands.layout import plan_lines
 from subord.services.machines.telling.published import of_plan
@@ -30,7 +30,7 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         found = wanted(arguments)
     except CommandError as error:
-        raise CommandError(str(error).removesuffix(UNPUBLISHED), error.exit_code) from None
+        raise CommandError(str(error).removesuffix(UNPUBLISHED), error.exit_code, error.faults) from None
     said = heard(arguments, found)
     listed = said.listed
     names = names_for(arguments, listed)
@@ -39,11 +39,11 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print(json.dumps(_document(found, lacks, listed)))
     else:
-        for line in (*map(printable, _lines(_plan(found), lacks, listed, names)), coverage_line(listed)):
+        for line in (*map(printable, _lines(_plan(found), lacks, said, names)), coverage_line(listed)):
             print(line)
     if lacks.faults:
         return exit_codes.USAGE
-    return exit_codes.OK if listed["complete"] and not lacks.warnings else exit_codes.NOT_REACHED
+    return exit_codes.OK if listed["complete"] and said.batch is not None else exit_codes.NOT_REACHED
 
 
 def _plan(found: Wanted) -> Document:
@@ -62,8 +62,10 @@ def _document(found: Wanted, lacks: Compared, listed: Document) -> dict[str, Any
     }
 
 
-def _lines(plan: Document, lacks: Compared, listed: Document, names: Mapping[str, str]) -> Iterator[str]:
-    yield f"{names.get(plan['manager'], plan['manager'])} has the queues, {count(len(listed['servers']), 'server')}"
+def _lines(plan: Document, lacks: Compared, said: Heard, names: Mapping[str, str]) -> Iterator[str]:
+    servers = count(len(said.listed["servers"]), "server")
+    stranger = "" if said.is_member else ", which is no member,"
+    yield f"{names.get(plan['manager'], plan['manager'])}{stranger} is to have the queues; {servers} answered"
     yield from plan_lines(plan)
     for each in lacks.faults:
         yield from wrapped(f"wrong: {each}", "")

@@ -25,6 +25,11 @@ FORMS: Final[Mapping[str, str]] = {
     "always_on": "names: at most 63 letters, digits and ._-, with a letter or digit first",
 }
 TABLES: Final[Mapping[str, type[msgspec.Struct]]] = {"types": Type, "headroom": Headroom, "waits": Waits}
+SINGLE: Final = {name: form for name, form in TABLES.items() if name != "types"}
+NEEDED: Final[Mapping[str, str]] = {"queues": "name each queue that the machines serve"}
+"""Of lists that must not be empty."""
+NO_LIST: Final = "types must be a list of tables: write [[types]] with two brackets before each type"
+EMPTY: Final = "` of length >= 1"
 WORDS: Final[Mapping[str, str]] = {
     "int": "a whole number",
     "str": "a string",
@@ -38,7 +43,11 @@ _STEP: Final = re.compile(r"\.(?P<key>[A-Za-z_]\w*)|\[(?P<index>\d+|\.\.\.)\]")
 
 
 class GivenError(ValueError):
-    """What is wrong, as a sentence without a full stop."""
+    """What is wrong: each fault as a sentence without a full stop."""
+
+    def __init__(self, *faults: str) -> None:
+        super().__init__("; ".join(faults))
+        self.faults = faults
 
 
 class Given(NamedTuple):
@@ -63,12 +72,36 @@ def parsed(text: str) -> Given:
     try:
         plan = msgspec.convert({**document, "manager": 0}, Plan)
     except msgspec.ValidationError as error:
-        raise GivenError(said(str(error), document)) from None
+        whole = said(str(error), document)
+        raise GivenError(*(_of_parts(document) or [whole])) from None
     if not plan.types:
         raise GivenError("it has no types of machines: write a table [[types]] for each")
     if wrong := list(faults(plan)):
-        raise GivenError("; ".join(wrong))
+        raise GivenError(*wrong)
     return Given(plan, manager)
+
+
+def _of_parts(document: Mapping[str, Any]) -> list[str]:
+    """What is wrong with each table, as the whole is read up to the first fault only."""
+    types = document.get("types", [])
+    rest = {key: value for key, value in document.items() if key not in SINGLE} | {"manager": 0}
+    parts: list[tuple[str, Any, type[msgspec.Struct]]]
+    parts = [("", rest | {"types": [] if isinstance(types, list) else types}, Plan)]
+    if isinstance(types, list):
+        parts += [(f".types[{index}]", one, Type) for index, one in enumerate(types)]
+    parts += [(f".{name}", document[name], form) for name, form in SINGLE.items() if name in document]
+    found = (_fault(step, part, form, document) for step, part, form in parts)
+    return [each for each in found if each]
+
+
+def _fault(step: str, part: object, form: type[msgspec.Struct], document: Mapping[str, Any]) -> str:
+    """`step`: where the part stands in the document, as msgspec writes it."""
+    try:
+        msgspec.convert(part, form)
+    except msgspec.ValidationError as error:
+        what, _, path = str(error).partition(" - at `$")
+        return said(f"{what} - at `${step}{path.removesuffix('`')}`", document)
+    return ""
 
 
 def said(text: str, document: Mapping[str, Any]) -> str:
@@ -84,7 +117,11 @@ def said(text: str, document: Mapping[str, Any]) -> str:
         return f"{place}there is no key {found[1][:64]!r}: its keys are {known}"
     if found := re.search(r"missing required field `(.*)`", what):
         return f"{place}the key {found[1]} is missing"
+    if keys == ["types"] and not steps[1:] and what.startswith("Expected `array`"):
+        return f"the plan: the key {NO_LIST}"
     key = f"the key {keys[-1]}" if keys else "it"
+    if what.endswith(EMPTY):
+        return f"{place}{key} must not be empty: {NEEDED.get(keys[-1], 'name one at least')}"
     if len(keys) < 2:  # of the plan itself
         place = "the plan: "
     shape = FORMS.get(keys[-1], "a name") if keys and "matching regex" in what else ""

@@ -12,7 +12,8 @@ from subord.runtime.machines.state import MANAGES
 from subord.services.following import wrapped
 
 NEVER: Final = "no machines are managed: no plan was published; `subord machines plan FILE` publishes one"
-OFF: Final = "machines are off: they stay as they are"
+OFF: Final = "it ends the plan; machines stay as they are"
+UNSEEN: Final = "nothing has been looked at yet: the first round of the queue's node has not ended"
 CONFLICT: Final = "another plan was published with the same version, and does not count: publish again"
 TYPE_HEAD: Final = ("type", "template", "queues", "cores", "memory", "disk", "image", "slots", "window", "most")
 KIB: Final = 1024
@@ -30,7 +31,8 @@ def heading(plan: Document, names: Mapping[str, str], would: str = "") -> str:
         what = OFF
     elif plan["manager"]:
         trial = "; it is a trial, and nothing is done" if plan["trial"] else ""
-        what = f"{with_address(plan['manager'], dict(names))} has the queues{trial}"
+        has = "is to have" if would else "has"
+        what = f"{with_address(plan['manager'], dict(names))} {has} the queues{trial}"
     return f"version {plan['version']} {would}published{by}{at}: {what}"
 
 

@@ -11,11 +11,11 @@ from subord.client import exit_codes
 from subord.client.daemon import Document
 from subord.client.naming import names_for
 from subord.client.text import age, columns, count
-from subord.services.asking import asked_nodes, shown_coverage
+from subord.services.asking import asked_nodes, missing_lines, shown_coverage
 from subord.services.following import nodes_of, wrapped
-from subord.services.machines.commands.layout import KIB, heading, mib, named
+from subord.services.machines.commands.layout import KIB, ago, heading, mib, named
 
-SERVER_HEAD: Final = ("server", "cores", "memory", "disk", "slots", "mhz", "on", "off", "seen", "state")
+SERVER_HEAD: Final = ("server", "cores", "memory", "disk", "slots", "mhz", "on", "off", "as of", "state")
 MACHINE_HEAD: Final = ("machine", "server", "type", "state", "since", "cores", "memory", "disk")
 UNKNOWN: Final = "-"
 NOT_OURS: Final = "-"
@@ -39,7 +39,10 @@ def _trouble(server: Document) -> bool:
 def lines_of(found: Document, names: Mapping[str, str], *, only_servers: bool = False) -> Iterator[str]:
     """What is printed of a ListDocument."""
     servers = found["servers"]
-    if not servers and not found["silent"]:
+    if not found["told"]:
+        for text in missing_lines(found):
+            yield from wrapped(text, "")
+    elif not servers and not found["silent"]:
         yield heading(found["plan"], names)
         yield "no node that has answered is a server: set machines.uri in the configuration of servers"
     if servers:
@@ -84,7 +87,7 @@ def _server_cells(each: Document, names: Mapping[str, str]) -> tuple[str, ...]:
         str(each["mhz"]),
         str(states["on"]),
         str(states["off"]),
-        age(each["seen_s"]),
+        ago(each["seen_s"]),
         _state(each),
     )
 

@@ -23,9 +23,9 @@ from subord.client.text import columns, printable
 from subord.core.address.network import Network
 from subord.core.carriage.documents import MACHINES
 from subord.services.following import wrapped
-from subord.services.machines.commands.asking import PLAN_PATH, Heard, Wanted, heard, lacking, wanted
+from subord.services.machines.commands.asking import PLAN_PATH, Heard, Wanted, heard, lacking, several, wanted
 from subord.services.machines.commands.comparing import Compared
-from subord.services.machines.commands.layout import CONFLICT, heading, is_in_force, plan_lines, values_of
+from subord.services.machines.commands.layout import CONFLICT, heading, is_in_force, plan_lines, some, values_of
 from subord.services.machines.plan import Headroom, Plan, Type, Waits, encode
 from subord.services.machines.telling.published import of_plan
 
@@ -42,6 +42,7 @@ OWN: Final = (
     "trial",
 )
 KIND: Final = Kind({"action": "publish", "name": MACHINES}, "plans", PLAN_PATH, OWN)
+NONE_TO_END: Final = "there is no plan to end"
 FORCE: Final = "--force publishes it all the same"
 
 
@@ -68,17 +69,21 @@ def publish(arguments: argparse.Namespace) -> int:
 def _demand(found: Wanted, said: Heard, lacks: Compared) -> None:
     """Raises CommandError if the plan could not be followed."""
     if lacks.faults:
-        text = printable("; ".join(lacks.faults))
-        raise CommandError(f"{text}; {FORCE}; {NOTHING}", exit_codes.CONFIGURATION)
+        raise several("", lacks.faults, f"{FORCE}; {NOTHING}", exit_codes.CONFIGURATION)
     if said.batch is None:
         text = f"whether {found.manager} has a batch system is not known: {said.why}"
         raise CommandError(f"{text}; try again, or publish with --force; {NOTHING}", exit_codes.TRY_AGAIN)
 
 
 def switch_off(arguments: argparse.Namespace) -> int:
-    """Publishes that no machine is started or stopped; the rest of the plan stays. Raises CommandError: nothing was
-    changed."""
+    """Publishes that no machine is started or stopped; the rest of the plan stays. Without a plan in force nothing is
+    published. Raises CommandError: nothing was changed."""
     before = asked(arguments, PLAN_PATH)
+    if not is_in_force(before) and not before["fault"]:
+        if arguments.json:
+            print(json.dumps(before))
+            return exit_codes.OK
+        return _printed([heading(before, {}), f"{NONE_TO_END}; {NOTHING}"])
     network = Network.parse(asked(arguments, "/v1/status")["settings"]["network"])
     plan = _kept(before)
     shown, would = ordered(arguments, KIND, encode(plan), before, partial(_as_json, plan, network))
@@ -123,12 +128,33 @@ def _lines(now: Document, before: Document, changed: list[Document]) -> Iterator
     yield from plan_lines(now)
     if is_in_force(before):
         if changed:
-            rows = [(each["name"], each["now"] or "gone", each["before"] or "new") for each in changed]
-            yield from columns([("changed", "now", "before"), *rows])
+            yield from columns([("changed", "now", "before"), *_rows(changed, now, before)])
         else:
             yield f"nothing differs from version {before['version']}"
     if now["conflict"]:
         yield CONFLICT
+
+
+def _rows(changed: list[Document], now: Document, before: Document) -> Iterator[tuple[str, str, str]]:
+    """A row for each key, and one for each type of machines."""
+    for each in changed:
+        if not each["name"].startswith("types."):
+            yield each["name"], each["now"], each["before"]
+    after, earlier = ({kind["name"]: kind for kind in plan["types"]} for plan in (now, before))
+    for name in {**after, **earlier}:
+        if name not in earlier:
+            yield f"types.{name}", "as above", "-"
+        elif name not in after:
+            yield f"types.{name}", "-", f"template {earlier[name]['template']}, {some(earlier[name]['queues'])}"
+        else:
+            keys = [each for each in changed if each["name"].startswith(f"types.{name}.")]
+            if keys:
+                yield f"types.{name}", _values(keys, "now"), _values(keys, "before")
+
+
+def _values(changed: list[Document], when: str) -> str:
+    """`cores 8, memory_mb 4096`."""
+    return ", ".join(f"{each['name'].rpartition('.')[2]} {each[when]}" for each in changed)
 
 
 def _printed(lines: Iterable[str]) -> int:

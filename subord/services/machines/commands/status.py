@@ -10,11 +10,12 @@ from subord.client import exit_codes
 from subord.client.daemon import Document
 from subord.client.naming import names_for
 from subord.client.text import age, columns, count
-from subord.runtime.machines.state import DONE
+from subord.runtime.machines.state import DONE, OFF
 from subord.services.asking import asked_nodes, asked_root, shown_coverage
 from subord.services.following import lines_of_states, nodes_of, wrapped
 from subord.services.machines.commands.layout import (
     CONFLICT,
+    UNSEEN,
     action_text,
     ago,
     amount_text,
@@ -28,11 +29,14 @@ from subord.services.machines.commands.layout import (
 )
 
 KIND_HEAD: Final = ("type", "on", "off", "open", "busy", "coming", "left alone", "cores", "memory")
+OF_BATCH: Final = ("open", "busy", "coming")
+"""What of these the batch system says."""
 ACTION_HEAD: Final = ("when", "action", "job", "result")
 DONE_WORDS: Final = ("opened", "closed", "started", "moved", "cloned", "stopped", "deleted")
 FAILED_WORDS: Final = ("refused", "lost", "expired")
 ACTIONS_SHOWN: Final = 10
 SERVERS_SHOWN: Final = 10
+ENDED: Final = "plan ended"
 OTHERS: Final = "others"
 """In place of a type: machines that are not ours."""
 
@@ -67,13 +71,18 @@ def lines_of(found: Document, names: Mapping[str, str]) -> Iterator[str]:
         for each in found["queues"]:
             yield f"machines.batch is configured on {nodes_of(each, names)}: {each['batch']}"
         yield f"machines.uri is configured on {count(found['servers'], 'node')}"
-    yield from lines_of_states(found, names, "plan")
+    yield from lines_of_states({**found, "states": [_in_words(each) for each in found["states"]]}, names, "plan")
+
+
+def _in_words(state: Document) -> Document:
+    """A node that is `off` is one whose plan has ended: its machines may be on."""
+    return {**state, "state": ENDED} if state["state"] == OFF else state
 
 
 def _round(told: Document, plan: Document, names: Mapping[str, str]) -> Iterator[str]:
     yield from state_lines(told)
     if told["seen_s"] is None:
-        yield from wrapped(told["hindrance"] or "no round has ended yet", "")
+        yield from wrapped(told["hindrance"] or UNSEEN, "")
         return
     yield _jobs_line(told)
     yield from wrapped(_servers_line(told), "")
@@ -82,7 +91,8 @@ def _round(told: Document, plan: Document, names: Mapping[str, str]) -> Iterator
     if told["fault"]:
         yield from wrapped(f"the batch system does not answer: {told['fault']}", "")
     if told["kinds"]:
-        yield from columns([KIND_HEAD, *map(_kind_cells, told["kinds"])], right=range(1, len(KIND_HEAD)))
+        rows = [_kind_cells(each, is_unread=not told["queues_read"]) for each in told["kinds"]]
+        yield from columns([KIND_HEAD, *rows], right=range(1, len(KIND_HEAD)))
     yield f"images take {mib(told['store_mb'])} of {mib(told['store_most_mb'])}"
     yield from _faults(told, plan)
     yield from _troubled(told, names)
@@ -106,11 +116,14 @@ def _totals(totals: Document) -> str:
 def _jobs_line(told: Document) -> str:
     """`round 12 of slurm, 4 s ago, the next in 26 s: 12 jobs wait, 3 of them get nothing now; 30 run`."""
     then = "" if told["next_s"] is None else f", the next in {age(told['next_s'])}"
+    head = f"round {told['round']} of {told['batch']}, {ago(told['seen_s'])}{then}"
+    if not told["queues_read"]:
+        return f"{head}: the queues were not read yet, so jobs are not known"
     waiting, running = told["waiting"], told["running"]
     waits = f"{count(waiting, 'job')} {'waits' if waiting == 1 else 'wait'}" if waiting else "no job waits"
     unmet = f", {_number(told['unmet'], 'of them gets', 'of them get')} nothing now" if told["unmet"] else ""
     runs = f"{running} {'runs' if running == 1 else 'run'}" if running else "none runs"
-    return f"round {told['round']} of {told['batch']}, {ago(told['seen_s'])}{then}: {waits}{unmet}; {runs}"
+    return f"{head}: {waits}{unmet}; {runs}"
 
 
 def _servers_line(told: Document) -> str:
@@ -120,6 +133,8 @@ def _servers_line(told: Document) -> str:
         _number(told["overbooked"], "is overbooked", "are overbooked"),
         _number(told["drained"], "is drained", "are drained"),
     ]
+    if told["servers_all"] and not any(told["have"].values()):
+        return f"{', '.join(filter(None, parts))}; what they have is not known yet"
     headroom = amount_text(told["headroom"])
     rest = "" if headroom == "nothing" else f"; {headroom} are to stay free"
     return f"{', '.join(filter(None, parts))}; {used_text(told['used'], told['have'])}{rest}"
@@ -129,8 +144,10 @@ def _number(number: int, one: str, several: str) -> str:
     return f"{number} {one if number == 1 else several}" if number else ""
 
 
-def _kind_cells(kind: Document) -> tuple[str, ...]:
-    numbers = [str(kind[key]) for key in ("on", "off", "open", "busy", "coming", "left_alone", "cores")]
+def _kind_cells(kind: Document, *, is_unread: bool) -> tuple[str, ...]:
+    """`is_unread`: only the servers have told something."""
+    keys = ("on", "off", "open", "busy", "coming", "left_alone", "cores")
+    numbers = ["-" if is_unread and key in OF_BATCH else str(kind[key]) for key in keys]
     return (kind["type"] or OTHERS, *numbers, mib(kind["memory_mb"]))
 
 
@@ -173,4 +190,12 @@ def _actions(told: Document, names: Mapping[str, str]) -> Iterator[str]:
             yield from wrapped("; ".join(filter(None, (each["why"], each["reason"]))))
     more = len(told["actions"]) - len(shown) + told["actions_left_out"]
     if more:
-        yield f"{count(more, 'action')} more; {told['pending']} in all are under way"
+        yield _more_actions(more, told["pending"])
+
+
+def _more_actions(more: int, pending: int) -> str:
+    """`14 more actions are not shown; of all actions 2 are under way`."""
+    first = f"{more} more {'action is' if more == 1 else 'actions are'} not shown"
+    if not pending:
+        return f"{first}; no action is under way"
+    return f"{first}; of all actions {pending} {'is' if pending == 1 else 'are'} under way"

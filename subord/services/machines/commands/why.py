@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Iterator, Mapping
+from typing import Final
 
 from subord.client import exit_codes
 from subord.client.daemon import Document
@@ -13,16 +15,21 @@ from subord.client.text import age, count, printable
 from subord.runtime.machines.state import NAME_CHARS_MAX
 from subord.services.asking import asked_root, shown_coverage
 from subord.services.following import wrapped
-from subord.services.machines.commands.layout import action_text, ago, heading, is_in_force, silent_line
+from subord.services.machines.commands.layout import UNSEEN, action_text, ago, heading, is_in_force, silent_line
 
-ELSEWHERE = "it runs, has ended, or waits in a queue that no plan names; the batch system tells which"
+JOB: Final = re.compile(r"[0-9][^\s]*")
+ELSEWHERE: Final = (
+    "it runs, has ended, was never submitted, or waits in another queue; `qstat -j {job}` of Grid Engine or "
+    "`scontrol show job {job}` of Slurm tells which"
+)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Prints the reason, and the coverage; OK if the job waits. Raises CommandError."""
     job = arguments.job
-    if not 0 < len(job) <= NAME_CHARS_MAX:
-        text = f"JOB is the number of a job, not {printable(job[:64])!r}; no node was asked"
+    if not JOB.fullmatch(job) or len(job) > NAME_CHARS_MAX:
+        what = f"the number of a job as the batch system shows it, such as 4711 or 17_3, not {printable(job[:64])!r}"
+        text = f"JOB is {what}; no node was asked"
         raise CommandError(text, exit_codes.USAGE)
     found = asked_root(arguments, "machines/why", {"job": job})
     names = names_for(arguments, found)
@@ -41,6 +48,9 @@ def lines_of(found: Document, names: Mapping[str, str]) -> Iterator[str]:
         return
     if not found["known"]:
         yield silent_line(found["plan"], names)
+        return
+    if found["seen_s"] is None:
+        yield from wrapped(found["hindrance"] or UNSEEN, "")
         return
     yield f"as of the round {ago(found['seen_s'])}, with {count(found['waiting'], 'waiting job')}:"
     if found["hindrance"]:
@@ -69,4 +79,6 @@ def _absent(found: Document) -> str:
     if found["left_out"]:
         text = f"the reasons of {count(found['left_out'], 'job')} that come later had no room"
         return f"job {found['job']} is not among the first that wait; {text}"
-    return f"no job {found['job']} waits in the queues of the plan: {ELSEWHERE}"
+    if not found["queues_read"]:
+        return f"whether job {found['job']} waits is not known: the queues were not read yet"
+    return f"no job {found['job']} waits in the queues of the plan: {ELSEWHERE.format(job=found['job'])}"

@@ -8,12 +8,12 @@ batch system can, until it is opened for a job; one with a job is not removed.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Final
+from typing import Final, NamedTuple
 
 import trio
 
 from subord.services.batch.adapter import Adapter
-from subord.services.batch.records import Done, NewHost, Outcome, Unavailable
+from subord.services.batch.records import Done, NewHost, Outcome, Queue, Unavailable
 from subord.services.batch.records import Host as BatchHost
 from subord.services.machines.managing.joining import Joined, joined
 from subord.services.machines.plan import Plan, Type
@@ -27,6 +27,13 @@ AT_ONCE_MAX: Final = 4
 _MIB: Final = 1 << 20
 
 
+class Reading(NamedTuple):
+    """What the batch system says, whatever machines there are."""
+
+    hosts: tuple[BatchHost, ...]
+    queue: Queue
+
+
 class BatchSide:
     """`adapter`: for a queue. `sees_all`: the hosts that one of them has are those of all queues."""
 
@@ -36,9 +43,9 @@ class BatchSide:
         self._readers = [adapter("")] if sees_all else [self._adapters[each.queues[0]] for each in plan.types]
         self._changes = trio.CapacityLimiter(AT_ONCE_MAX)
         self.registered: frozenset[str] = frozenset()
-        """Machines that were hosts when it was read."""
+        """Machines that were hosts in the last reading."""
 
-    async def read(self, machines: Iterable[str]) -> Joined | str:
+    async def read(self) -> Reading | str:
         """All hosts, and then all that waits; why there is no answer. In the other order a job that starts between
         the two would wait while its own machine is busy, and get a second one."""
         hosts = await self._hosts()
@@ -47,9 +54,13 @@ class BatchSide:
         queue = await self._readers[0].queue()
         if isinstance(queue, Unavailable):
             return queue.reason
-        found = joined(queue.jobs, hosts, machines, self._plan)
-        self.registered = found.registered
-        return found
+        return Reading(tuple(hosts), queue)
+
+    def join(self, found: Reading, machines: Iterable[str]) -> Joined:
+        """`machines`: all that are known by now. A host that is none of them would not count as a machine."""
+        result = joined(found.queue.jobs, found.hosts, machines, self._plan)
+        self.registered = result.registered
+        return result
 
     async def _hosts(self) -> list[BatchHost] | Unavailable:
         answers = list[tuple[BatchHost, ...] | Unavailable]()

@@ -82,6 +82,6 @@ class Lives:
 
     def _unkept(self, error: OSError) -> LivesError:
         return LivesError(
-            f"{self._path} cannot be kept: {error.strerror or error}; no machine is started or stopped: make room "
-            "there, or correct agent.state_directory"
+            f"{self._path} cannot be kept: {error.strerror or error}; make room there, or correct "
+            "agent.state_directory"
         )

@@ -20,7 +20,7 @@ from subord.runtime.machines.state import MANAGES, State, Totals
 from subord.services.batch.records import Unavailable
 from subord.services.machines.fencing import Process
 from subord.services.machines.managing import deeds, telling
-from subord.services.machines.managing.batching import CUT, LATE, BatchSide
+from subord.services.machines.managing.batching import CUT, LATE, BatchSide, Reading
 from subord.services.machines.managing.clock import steady
 from subord.services.machines.managing.deeds import Deeds
 from subord.services.machines.managing.joining import Joined
@@ -76,6 +76,8 @@ class Manager:
         """Of the rounds, which decide in a thread."""
         self._deeds = Deeds()
         self._joined = Joined(Batch())
+        self._is_read = False
+        """Whether the batch system has answered once."""
         self._missing: Mapping[str, str] = {}
         self._machine_faults = dict[str, str]()
         self._state = State(word=MANAGES, version=version, is_trial=plan.is_trial, batch=site.batch, life=life.life)
@@ -119,11 +121,11 @@ class Manager:
         async with self._turn:
             self.rounds.awake(began)
             fence = self.rounds.asked(began)
-        found: Joined | str = ""
+        found: Reading | str = ""
 
         async def read() -> None:
             nonlocal found
-            found = await self._site.side.read(self._names())
+            found = await self._site.side.read()
 
         async with trio.open_nursery() as both:
             both.start_soon(read)
@@ -132,9 +134,9 @@ class Manager:
         await self._look_for_queues()
         async with self._turn:
             self._hear(answers, began)
-            if not isinstance(found, Joined):
+            if isinstance(found, str):
                 return f"{found}; nothing was decided: the next round asks again"
-            self._joined = found
+            self._joined, self._is_read = self._site.side.join(found, self._names()), True
             return await self._decide(nursery)
 
     async def _look_for_queues(self) -> None:
@@ -156,8 +158,8 @@ class Manager:
     async def _decide(self, nursery: trio.Nursery) -> str:
         now = self._now()
         self.rounds.awake(now)
-        self._hindrance = self.rounds.hindrance(now)
-        if self._hindrance and not self._plan.is_trial:
+        self._hindrance = "" if self._plan.is_trial else self.rounds.hindrance(now)
+        if self._hindrance:
             return ""
         orders = await self._in_thread(lambda: self.rounds.decide(self._joined.batch, now))
         decided_at = self._now()
@@ -333,6 +335,7 @@ class Manager:
             next_at=self._next_at,
             hindrance=self._hindrance,
             fault=self._fault,
+            is_unread=not self._is_read,
             queues=self._queues,
             running=self._joined.running,
             actions=actions,
@@ -346,7 +349,7 @@ class Manager:
             order_s=self._order_s,
         )
         found = telling.with_servers(found, servers, faults, self._plan, now)
-        if rounds.seen is not None:
-            found = telling.with_decision(found, rounds.seen, rounds.last, self._plan)
+        lacking = frozenset[str]() if rounds.seen is None else rounds.seen.lacking
+        found = telling.with_decision(found, self._joined.batch.jobs, rounds.last, lacking, self._plan)
         changes = (f"{machine}: {fault}" for machine, fault in self._machine_faults.items())
         return telling.with_notes(found, changes, rounds.waited.notes, rounds.last.notes)

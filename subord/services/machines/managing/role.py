@@ -50,7 +50,7 @@ class Role(role.Role):
     async def manage(self) -> str:
         context, config, plan = self._context, self._context.machines, self._plan
         if not config.batch or not config.key:
-            return f"{NO_KEY if config.batch else NO_BATCH}; no machine is started or stopped"
+            return NO_KEY if config.batch else NO_BATCH
         environment = environment_of(config.batch_environment)
         side = BatchSide(
             plan,

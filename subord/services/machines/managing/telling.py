@@ -7,8 +7,9 @@ should look at; all servers and machines are counted, also those that have no ro
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
+from typing import Final
 
 from msgspec.structs import replace
 
@@ -24,13 +25,13 @@ from subord.runtime.machines.state import (
     State,
 )
 from subord.services.machines.deciding.iteration import Decision
-from subord.services.machines.deciding.picture import Seen
 from subord.services.machines.guarding import excess_of
-from subord.services.machines.model import NOTHING, Capacity, Doing, Machine, Server, used_by
+from subord.services.machines.model import NOTHING, Capacity, Doing, Job, Machine, Server, used_by
 from subord.services.machines.model import State as Power
-from subord.services.machines.plan import Plan, Type
+from subord.services.machines.plan import Plan, Type, typeless
 
 LEFT_ALONE = (Power.PAUSED, Power.UNKNOWN)
+UNDECIDED: Final = "nothing was decided for it yet"
 
 
 def with_servers(state: State, servers: Iterable[Server], faults: Mapping[str, str], plan: Plan, now: float) -> State:
@@ -71,12 +72,14 @@ def with_servers(state: State, servers: Iterable[Server], faults: Mapping[str, s
     )
 
 
-def with_decision(state: State, seen: Seen, decision: Decision, plan: Plan) -> State:
-    """With what the last decision gives to jobs. Those of queues that are not of the plan come last, and are not
-    counted: no machine is for them."""
+def with_decision(
+    state: State, waiting: Sequence[Job], decision: Decision, lacking: Iterable[str], plan: Plan
+) -> State:
+    """With the jobs that wait by the last reading, and what the last decision gives them; it may be older, or there
+    was none. Those of queues that are not of the plan come last, and are not counted: no machine is for them."""
     kinds = plan.by_queue()
-    ours = [each for each in seen.jobs if each.queue in kinds]
-    others = (each for each in seen.jobs if each.queue not in kinds)
+    ours = [each for each in waiting if each.queue in kinds]
+    others = (each for each in waiting if each.queue not in kinds)
     jobs = tuple(
         JobState(
             id=each.id,
@@ -84,7 +87,7 @@ def with_decision(state: State, seen: Seen, decision: Decision, plan: Plan) -> S
             type=kinds[each.queue].name if each.queue in kinds else "",
             slots=max(0, each.slots),
             tasks=max(0, each.tasks),
-            why=_cut(decision.whys.get(each.id, "")),
+            why=_cut(decision.whys.get(each.id) or (UNDECIDED if each.queue in kinds else typeless(each))),
             is_unmet=each.id in decision.unmet,
         )
         for each in islice(chain(ours, others), JOBS_MAX)
@@ -92,10 +95,10 @@ def with_decision(state: State, seen: Seen, decision: Decision, plan: Plan) -> S
     return replace(
         state,
         jobs=jobs,
-        jobs_left_out=len(seen.jobs) - len(jobs),
+        jobs_left_out=len(waiting) - len(jobs),
         waiting=sum(each.tasks for each in ours),
         unmet=sum(each.tasks for each in ours if each.id in decision.unmet),
-        lacking=tuple(sorted(seen.lacking)),
+        lacking=tuple(sorted(lacking)),
     )
 
 

@@ -60,7 +60,7 @@ def said(state: State, now: float) -> SaidShown:
         detail=state.detail,
         version=state.version,
         is_trial=state.is_trial,
-        figures=_figures(state, now) if state.at else None,
+        figures=_figures(state, now) if state.at and not state.is_unread else None,
         hindrance=state.hindrance,
         fault=state.fault,
         kinds=kinds,

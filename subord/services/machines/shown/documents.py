@@ -80,10 +80,10 @@ class ShownFigures(msgspec.Struct, frozen=True, kw_only=True):
 class MachinesShownDocument(CoverageDocument, frozen=True, kw_only=True):
     """The node that has the queues, as it has answered; the coverage says whether it has. `version` null: no plan was
     published, and no node was asked; `off`: nor then. `address`: the queue's node. `state`: how it takes part, a
-    word, `text`: the same as a sentence, `detail`: why; null: it has not answered. `figures` null: there was no
-    round. `hindrance`: why nothing is decided now; `fault`: why the batch system does not answer. `trial`: nothing is
-    done. `types`: in the order of the plan. `whys`: the most frequent reasons first, and `whys_left_out`: jobs with
-    others. `servers`: those that need an operator first. Numbers of what had no room end in `_left_out`."""
+    word, `text`: the same as a sentence, `detail`: why; null: it has not answered. `figures` null: no round has read
+    the queues. `hindrance`: why nothing is decided now; `fault`: why the batch system does not answer. `trial`:
+    nothing is done. `types`: in the order of the plan. `whys`: the most frequent reasons first, and `whys_left_out`:
+    jobs with others. `servers`: those that need an operator first. Numbers of what had no room end in `_left_out`."""
 
     version: Count | None
     off: bool

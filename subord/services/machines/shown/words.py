@@ -100,9 +100,9 @@ class SaidFigures(msgspec.Struct, frozen=True, array_like=True):
 
 
 class SaidShown(msgspec.Struct, frozen=True, array_like=True, tag="shown"):
-    """`word`, `detail`: how the node takes part. `figures` None: there was no round. `hindrance`: why nothing is
-    decided; `fault`: why the batch system does not answer. `whys`: the most frequent ones first, `whys_left_out`: of
-    the jobs. `servers`: those that need an operator first."""
+    """`word`, `detail`: how the node takes part. `figures` None: no round has read the queues. `hindrance`: why
+    nothing is decided; `fault`: why the batch system does not answer. `whys`: the most frequent ones first,
+    `whys_left_out`: of the jobs. `servers`: those that need an operator first."""
 
     word: _Word
     detail: _Text

@@ -113,6 +113,7 @@ def told_job(own: Machines, job: str, now: float) -> ToldJob:
         fault=state.fault,
         waiting=state.waiting,
         left_out=state.jobs_left_out,
+        is_unread=state.is_unread,
     )
     said = replace(said, actions=fitting(actions, ACTIONS_BYTES_MAX - SPARE_BYTES))
     return replace(said, places=fitting(places, RESULT_BYTES_MAX - len(encode(said)) - SPARE_BYTES))

@@ -257,13 +257,14 @@ class TotalsDocument(msgspec.Struct, frozen=True, kw_only=True):
 class RoundDocument(msgspec.Struct, frozen=True, kw_only=True):
     """What the queue's node sees and decides. `text`: its state as a sentence, `detail`: why. `life`: of the process
     that decides, and `round` its number; `seen_s`: how old it is, null: there was none; `next_s`: until the next one.
-    `hindrance`: why nothing is decided now. `fault`: why the batch system does not answer. `queues`: all that the
-    batch system has; null: not known. `lacking`: types whose template is on no server that answers. `notes`: what a
-    person should look at. `waiting`, `running`: jobs in queues of the plan; `unmet`: those that wait and get nothing
-    now. `pending`: actions whose effect is not seen yet; `actions`: these, and the last others. `store_mb`: what
-    images of machines of the plan take. `headroom`: what is to stay free, `free`: what is. `kinds`: of all servers.
-    `servers`: those that need attention first; `servers_all`: how many there are. Numbers of what had no room end in
-    `_left_out`."""
+    `hindrance`: why nothing is decided now. `fault`: why the batch system does not answer. `queues_read`: it has
+    answered this process; before that jobs are not known, nor which machines are open, busy or coming, and these
+    numbers say nothing. `queues`: all that the batch system has; null: not known. `lacking`: types whose template is
+    on no server that answers. `notes`: what a person should look at. `waiting`, `running`: jobs in queues of the
+    plan; `unmet`: those that wait and get nothing now. `pending`: actions whose effect is not seen yet; `actions`:
+    these, and the last others. `store_mb`: what images of machines of the plan take. `headroom`: what is to stay
+    free, `free`: what is. `kinds`: of all servers. `servers`: those that need attention first; `servers_all`: how
+    many there are. Numbers of what had no room end in `_left_out`."""
 
     address: Address
     state: str
@@ -279,6 +280,7 @@ class RoundDocument(msgspec.Struct, frozen=True, kw_only=True):
     next_s: float | None
     hindrance: Sentence
     fault: Sentence
+    queues_read: bool
     queues: tuple[str, ...] | None
     lacking: tuple[str, ...]
     notes: tuple[Sentence, ...]
@@ -330,7 +332,7 @@ class QueueDocument(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MachinesDocument(CoverageDocument, frozen=True, kw_only=True):
-    """`round` null: the queue's node has not answered or has told nothing, or machines are off. `states`: those that
+    """`round` null: the queue's node has not answered or has told nothing, or the plan is ended. `states`: those that
     need an operator first. `queues`: nodes with a batch system; `servers`: nodes with machines.uri. `unread`: nodes
     whose answers cannot be read."""
 
@@ -357,12 +359,13 @@ class WaitingDocument(msgspec.Struct, frozen=True, kw_only=True):
 
 class WhyDocument(CoverageDocument, frozen=True, kw_only=True):
     """`job`: that was asked for. `jobs`: those that wait with this number: an array may be several. `known`: the
-    queue's node has told its jobs. `waiting`: jobs that wait, `left_out`: of which it has told no reasons. `actions`:
-    for this job."""
+    queue's node has told its jobs; `queues_read`: of which it knows, as the batch system has answered. `waiting`:
+    jobs that wait, `left_out`: of which it has told no reasons. `actions`: for this job."""
 
     plan: PlanDocument
     job: str
     known: bool
+    queues_read: bool
     seen: Time | None
     seen_s: float | None
     hindrance: Sentence

@@ -171,6 +171,7 @@ def why_of(answered: Answered, job: str) -> WhyDocument:
         plan=shown,
         job=job,
         known=said.is_managing,
+        queues_read=said.is_managing and not said.is_unread,
         seen=time_of(said.at),
         seen_s=age_of(said.at, said.now),
         hindrance=said.hindrance,

@@ -116,6 +116,7 @@ def round_of(found: State, now: float, address: str) -> RoundDocument:
         next_s=round(max(0.0, found.next_at - now), 3) if found.next_at else None,
         hindrance=found.hindrance,
         fault=found.fault,
+        queues_read=not found.is_unread,
         queues=found.queues,
         lacking=found.lacking,
         notes=found.notes,

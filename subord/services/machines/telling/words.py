@@ -85,7 +85,7 @@ class Place(msgspec.Struct, frozen=True, array_like=True):
 class ToldJob(msgspec.Struct, frozen=True, array_like=True, tag="job"):
     """`at`: of the last round; 0: there was none. `places`: jobs with this number that wait; `actions`: for them.
     `waiting`: jobs that wait, `left_out`: of which this node knows no reasons. `is_managing`: it is the queue's
-    node."""
+    node. `is_unread`: as in a State."""
 
     word: _Word
     detail: _Text = ""
@@ -99,6 +99,7 @@ class ToldJob(msgspec.Struct, frozen=True, array_like=True, tag="job"):
     left_out: _Count = 0
     places: Annotated[tuple[Place, ...], msgspec.Meta(max_length=JOBS_MAX)] = ()
     actions: Annotated[tuple[Action, ...], msgspec.Meta(max_length=ACTIONS_MAX)] = ()
+    is_unread: bool = False
 
 
 encode: Final = msgspec.msgpack.Encoder().encode

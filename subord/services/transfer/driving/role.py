@@ -17,7 +17,7 @@ import trio
 from subord.config.schema import TransferConfig, listener_of
 from subord.runtime.record_file import RecordsError
 from subord.runtime.transfer import state
-from subord.runtime.transfer.state import PACE_S, State
+from subord.runtime.transfer.state import JOBS_MAX, PACE_S, State
 from subord.runtime.transfer.talk import encode_said
 from subord.services import role
 from subord.services.acting import Context, Handed
@@ -96,7 +96,8 @@ class Role(role.Role):
                 self._number += 1
                 self.note()
                 await self.check_revoked()
-                await trio.sleep(PACE_S)
+                is_large = len(self._state.jobs) == JOBS_MAX
+                await trio.sleep(self._plan.poll_s if is_large else PACE_S)
                 await self._wake.wait(self._plan.poll_s)
 
     def _seen(self, driver: Driver, link: Link) -> State:

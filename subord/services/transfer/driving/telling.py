@@ -6,7 +6,9 @@ Invariant: of many jobs those that need a person come first, then those that are
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
+from heapq import nsmallest
+from itertools import chain
 from typing import Final, NamedTuple
 
 from subord.runtime.transfer.state import COMES, JOBS_MAX, LEAVES, TRANSFERS, JobState, State
@@ -44,6 +46,7 @@ def state_of(sides: Sides, seen: Seen, counts: Counts, version: int, batch: str)
     room = of_away.room(now)
     offer = of_away.offer(now)
     jobs = jobs_of(of_home, of_away)
+    records = len(of_home.desk.records) + len(of_away.book)
     return State(
         word=TRANSFERS,
         version=version,
@@ -79,16 +82,26 @@ def state_of(sides: Sides, seen: Seen, counts: Counts, version: int, batch: str)
         bytes=dict(counts.bytes),
         refusals=dict(counts.refused),
         failures=dict(counts.failed),
-        jobs=jobs[:JOBS_MAX],
-        left_out=max(0, len(jobs) - JOBS_MAX),
+        jobs=jobs,
+        left_out=records - len(jobs),
     )
 
 
 def jobs_of(of_home: Home, of_away: Away) -> tuple[JobState, ...]:
-    """Of both directions."""
-    found = [*_leaving(of_home.desk.records), *_coming(of_away.book.records)]
-    found.sort(key=lambda each: (each.state not in BAD, each.state in OVER, each.since))
-    return tuple(found)
+    """Of both directions, at most JOBS_MAX: of many records only these are spelled out."""
+    ranked = chain(
+        ((_rank(each.state, key), True, key) for key, each in of_home.desk.records.items()),
+        ((_rank(each.stage, key), False, key) for key, each in of_away.book.records.items()),
+    )
+    chosen = nsmallest(JOBS_MAX, ranked)
+    return tuple(
+        _leaving(of_home.desk.records[key]) if leaves else _coming(of_away.book.records[key])
+        for _, leaves, key in chosen
+    )
+
+
+def _rank(word: str, key: Key) -> tuple[bool, bool, int]:
+    return word not in BAD, word in OVER, key.attempt
 
 
 def _by_state(words: Iterator[str]) -> dict[str, int]:
@@ -100,38 +113,28 @@ def _stage(record: AwayRecord) -> str:
     return record.being if record.stage == Stage.HERE and record.being is not None else record.stage
 
 
-def _leaving(records: Mapping[Key, HomeRecord]) -> Iterator[JobState]:
-    for key, each in records.items():
-        yield JobState(
-            way=LEAVES,
-            job=key.job,
-            task=key.task,
-            user="" if each.spec is None else each.spec.user,
-            state=each.state,
-            id=each.id,
-            being=each.being or "",
-            wanted=each.wanted,
-            since=key.attempt / MILLISECONDS,
-            reason=each.reason,
-            end=_end(each.end),
-        )
+def _leaving(each: HomeRecord) -> JobState:
+    return _job(LEAVES, each, "" if each.spec is None else each.spec.user, each.state)
 
 
-def _coming(records: Mapping[Key, AwayRecord]) -> Iterator[JobState]:
-    for key, each in records.items():
-        yield JobState(
-            way=COMES,
-            job=key.job,
-            task=key.task,
-            user=each.user,
-            state=each.stage,
-            id=each.id,
-            being=each.being or "",
-            wanted=each.wanted,
-            since=key.attempt / MILLISECONDS,
-            reason=each.reason,
-            end=_end(each.end),
-        )
+def _coming(each: AwayRecord) -> JobState:
+    return _job(COMES, each, each.user, each.stage)
+
+
+def _job(way: str, each: HomeRecord | AwayRecord, user: str, state: str) -> JobState:
+    return JobState(
+        way=way,
+        job=each.key.job,
+        task=each.key.task,
+        user=user,
+        state=state,
+        id=each.id,
+        being=each.being or "",
+        wanted=each.wanted,
+        since=each.key.attempt / MILLISECONDS,
+        reason=each.reason,
+        end=_end(each.end),
+    )
 
 
 def _end(end: End | None) -> str:

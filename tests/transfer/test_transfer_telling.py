@@ -1,0 +1,81 @@
+"""What the agent of a transfer host tells of its jobs, and how many it has counted."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from subord.runtime.transfer.state import COMES, JOBS_MAX, LEAVES
+from subord.services.transfer.away import Away
+from subord.services.transfer.away import Kept as AwayKept
+from subord.services.transfer.driving.counting import Counts
+from subord.services.transfer.driving.telling import Seen, state_of
+from subord.services.transfer.driving.writing import Sides
+from subord.services.transfer.exchange import Stage
+from subord.services.transfer.home import Home
+from subord.services.transfer.home import Kept as HomeKept
+from subord.services.transfer.jobs import End, Key, Spec
+from subord.services.transfer.linking.counts import Counts as LinkCounts
+from subord.services.transfer.states import AwayRecord, HomeRecord, HomeState
+from tests.transfer.test_transfer_driver import plan_of
+
+SPEC = Spec(user="ann", name="x", script="true\n")
+
+
+def key(job: int, cluster: str = "one") -> Key:
+    return Key(cluster, str(job), 0, 1_795_682_000_000 + job)
+
+
+def sides_of(of_home: list[HomeRecord], of_away: list[AwayRecord]) -> Sides:
+    plan = plan_of("one", "two")
+    return Sides(
+        Home(plan, 5, HomeKept(tuple(of_home)), 100.0),
+        Away(plan, 5, AwayKept(tuple(of_away)), 100.0),
+        lambda *_: 0,
+        lambda: 100.0,
+    )
+
+
+def test_jobs_that_need_a_person_come_first_and_those_that_are_over_last() -> None:
+    end = End(status=7)
+    of_home = [
+        HomeRecord(key=key(1), state=HomeState.ENDED, end=end),
+        HomeRecord(key=key(2), state=HomeState.ABROAD, spec=SPEC, id="77"),
+        HomeRecord(key=key(3), state=HomeState.UNKNOWN, reason="its end is not known"),
+    ]
+    of_away = [
+        AwayRecord(key=key(4, "two"), stage=Stage.HERE, user="bob", id="88"),
+        AwayRecord(key=key(5, "two"), stage=Stage.ENDED, end=End(signal=9)),
+    ]
+    told = state_of(sides_of(of_home, of_away), Seen(at=1.0), LinkCounts(), 3, "gridengine")
+    shown = [(each.way, each.job, each.state, each.user, each.end) for each in told.jobs]
+    assert shown == [
+        (LEAVES, "3", "unknown", "", ""),
+        (LEAVES, "2", "abroad", "ann", ""),
+        (COMES, "4", "here", "bob", ""),
+        (LEAVES, "1", "ended", "", "status 7"),
+        (COMES, "5", "ended", "", "signal 9"),
+    ]
+    assert (told.leaving, told.coming) == ({"ended": 1, "abroad": 1, "unknown": 1}, {"here": 1, "ended": 1})
+    assert (told.version, told.cluster, told.peer, told.left_out) == (3, "one", "two", 0)
+
+
+def test_of_many_jobs_the_first_are_told_and_all_are_counted() -> None:
+    of_home = [HomeRecord(key=key(each), state=HomeState.ABROAD) for each in range(1, JOBS_MAX + 8)]
+    told = state_of(sides_of(of_home, []), Seen(), LinkCounts(), 1, "gridengine")
+    assert (len(told.jobs), told.left_out, told.leaving) == (JOBS_MAX, 7, {"abroad": JOBS_MAX + 7})
+    assert told.jobs[0].job == "1"
+
+
+def test_each_job_counts_once_for_each_that_is_true_of_it() -> None:
+    counts = Counts()
+    record = HomeRecord(key=key(1), state=HomeState.ABROAD)
+    for state in (HomeState.WAITING, HomeState.ABROAD, HomeState.SENDING, HomeState.ABROAD, HomeState.ENDED):
+        counts.note({record.key: replace(record, state=state)}, {})
+    assert counts.home == {"left": 1, "ended": 1}
+    counts.note({record.key: None}, {})
+    counts.note({record.key: record}, {})
+    assert counts.home["left"] == 2, "what is forgotten may come again"
+    coming = AwayRecord(key=key(2, "two"), stage=Stage.TAKEN)
+    for stage in (Stage.TAKEN, Stage.SOUGHT, Stage.TAKEN, Stage.GONE):
+        counts.note({}, {coming.key: replace(coming, stage=stage)})
+    assert counts.away == {"taken": 1, "returned": 1}
