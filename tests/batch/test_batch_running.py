@@ -92,6 +92,14 @@ async def test_a_program_that_is_missing_is_named(tmp_path: Path) -> None:
     assert ran.fault == Fault.MISSING
 
 
+@pytest.mark.parametrize("words", [("echo", "a\0b"), ("echo", "\ud800"), ("env", "\0")], ids=ascii)
+async def test_words_that_no_program_can_be_given(words: tuple[str, str]) -> None:
+    ran = await Commands({}).run(*words)
+    assert isinstance(ran, Unavailable)
+    assert ran.fault == Fault.FAILED
+    assert f"{words[0]} cannot be given its words" in ran.reason
+
+
 async def test_words_before_each_command() -> None:
     ran = await Commands({}, ("env", "A=1")).run("sh", "-c", "echo $A")
     assert isinstance(ran, Ran)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 from loops import over
 from msgspec.structs import replace
 
 from subord.services.transfer.jobs import Key, Spec, key_of
+from subord.services.transfer.local import request_in
 from subord.services.transfer.mapping import Stays, kept_requests, local_user, mapped
 from subord.services.transfer.permits import Held, Permits, Room, margin
 from subord.services.transfer.plan import (
@@ -204,6 +206,8 @@ def test_requests_by_table(queue: str, asked: Any, expected: Any) -> None:
         (replace(SPEC, requests=(("arch", "sol"),)), "arch=sol"),
         (replace(SPEC, name="sb.gamma.7.0.1700000000000"), "another cluster"),
         (replace(SPEC, environment=(("A", "x" * 16_000),) * 40), "bytes"),
+        (replace(SPEC, output="a\0b"), "can be told of"),
+        (replace(SPEC, arguments=("x" * 20_000,)), "can be told of"),
     ],
 )
 def test_what_stays_at_home(spec: Spec, why: str) -> None:
@@ -221,6 +225,32 @@ def test_what_is_in_no_table() -> None:
     assert isinstance(soft, Spec)
     assert soft.wishes == (("ssd", "1"),)
     assert isinstance(mapped(PLAN, "other", SPEC), Stays)
+
+
+@over(
+    "changed",
+    [
+        {"user": "a\0"},
+        {"directory": "/a\0"},
+        {"output": "\0"},
+        {"shell": "/bin/sh\0"},
+        {"arguments": ["a\n\0b"]},
+        {"environment": [["A", "\0"]]},
+        {"requests": [["h_rt\0", "60"]]},
+    ],
+)
+def test_words_that_no_command_can_have(changed: dict[str, Any]) -> None:
+    """A message with such a job is not heeded, and neither is a starter."""
+    document = msgspec.to_builtins(SPEC)
+    assert msgspec.convert(document, Spec) == SPEC
+    with pytest.raises(msgspec.ValidationError):
+        msgspec.convert(document | changed, Spec)
+
+
+def test_a_starter_names_no_path_that_cannot_be() -> None:
+    line = msgspec.json.encode({"type": "start", "job": "7", "output": "a\0b"})
+    with pytest.raises(ValueError, match="output"):
+        request_in(line)
 
 
 @over(("asked", "there"), [("", ""), ("smp", "threads"), ("mpi", "mpi")])

@@ -95,6 +95,12 @@ class Commands:
             )
         except OSError as error:
             return _not_started(words[0], error)
+        except ValueError:  # a zero byte, or half a character; its text would quote the word
+            return Unavailable(
+                Fault.FAILED,
+                f"{words[0]} cannot be given its words, and was not started: one has a character that no word of a "
+                "command can have",
+            )
         finally:
             os.close(file)
         errors = Kept(ERRORS_BYTES_MAX, keeps_last=True)

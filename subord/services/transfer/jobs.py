@@ -29,11 +29,13 @@ ClusterName = Annotated[str, msgspec.Meta(pattern=rf"^{CLUSTER}\Z")]
 _JobId = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9]{1,20}\Z")]
 _Task = Annotated[int, msgspec.Meta(ge=0, lt=10**12)]
 _Attempt = Annotated[int, msgspec.Meta(ge=1, lt=10**16)]
-_Word = Annotated[str, msgspec.Meta(max_length=WORD_MAX)]
+_NO_NUL: Final = r"^[^\x00]*\Z"
+"""No word of a command and no path has it, so that a job with it could not be submitted."""
+_Word = Annotated[str, msgspec.Meta(max_length=WORD_MAX, pattern=_NO_NUL)]
 _Words = Annotated[tuple[_Word, ...], msgspec.Meta(max_length=WORDS_MAX)]
 _Pairs = Annotated[tuple[tuple[_Word, _Word], ...], msgspec.Meta(max_length=WORDS_MAX)]
-_Path = Annotated[str, msgspec.Meta(max_length=PATH_MAX)]
-_Short = Annotated[str, msgspec.Meta(max_length=256)]
+Path = Annotated[str, msgspec.Meta(max_length=PATH_MAX, pattern=_NO_NUL)]
+_Short = Annotated[str, msgspec.Meta(max_length=256, pattern=_NO_NUL)]
 
 
 class Key(msgspec.Struct, frozen=True, array_like=True, order=True):
@@ -88,10 +90,10 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True):
     script: Annotated[str, msgspec.Meta(max_length=SCRIPT_BYTES_MAX)]
     arguments: _Words = ()
     environment: _Pairs = ()
-    directory: _Path = ""
-    shell: _Path = ""
-    output: _Path = ""
-    errors: _Path = ""
+    directory: Path = ""
+    shell: Path = ""
+    output: Path = ""
+    errors: Path = ""
     is_merged: bool = False
     requests: _Pairs = ()
     wishes: _Pairs = ()

@@ -12,7 +12,7 @@ from typing import Annotated, Final, NamedTuple
 
 import msgspec
 
-from subord.services.transfer.jobs import PATH_MAX, SCRIPT_BYTES_MAX, Wanted
+from subord.services.transfer.jobs import SCRIPT_BYTES_MAX, Path, Wanted
 
 LINE_BYTES_MAX: Final = 2 << 20
 """A script in JSON may be some times as long as it is."""
@@ -42,7 +42,6 @@ STATUS_ERROR: Final = 100
 _Job = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9]{1,20}\Z")]
 _Task = Annotated[int, msgspec.Meta(ge=0, lt=10**12)]
 _Short = Annotated[str, msgspec.Meta(max_length=256)]
-_Path = Annotated[str, msgspec.Meta(max_length=PATH_MAX)]
 
 
 class Start(msgspec.Struct, frozen=True, kw_only=True, tag="start", forbid_unknown_fields=True):
@@ -61,8 +60,8 @@ class Start(msgspec.Struct, frozen=True, kw_only=True, tag="start", forbid_unkno
     was_sent: bool = False
     may_have_run: bool = False
     script: Annotated[str, msgspec.Meta(max_length=SCRIPT_BYTES_MAX)] = ""
-    output: _Path = ""
-    errors: _Path = ""
+    output: Path = ""
+    errors: Path = ""
     slots: Annotated[int, msgspec.Meta(ge=1, le=1_000_000)] = 1
     obstacle: Annotated[str, msgspec.Meta(max_length=300)] = ""
 

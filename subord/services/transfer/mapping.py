@@ -17,6 +17,7 @@ from subord.services.transfer.jobs import LOGIN, SPEC_BYTES_MAX, Spec, key_of
 from subord.services.transfer.plan import Plan, Request, TransferQueue
 
 Pairs = tuple[tuple[str, str], ...]
+_decoder: Final = msgspec.msgpack.Decoder(Spec)
 TRUE: Final = frozenset({"1", "t", "true", "y", "yes"})
 
 
@@ -48,10 +49,13 @@ def mapped(plan: Plan, queue: str, spec: Spec) -> Spec | Stays:
         )
     except _StaysError as error:
         return Stays(str(error))
-    size = len(msgspec.msgpack.encode(found))
-    if size > SPEC_BYTES_MAX:
-        return Stays(f"its script, arguments and environment have {size} of at most {SPEC_BYTES_MAX} bytes")
-    return found
+    body = msgspec.msgpack.encode(found)
+    if len(body) > SPEC_BYTES_MAX:
+        return Stays(f"its script, arguments and environment have {len(body)} of at most {SPEC_BYTES_MAX} bytes")
+    try:
+        return _decoder.decode(body)
+    except msgspec.ValidationError as error:  # the other side would heed no message with it
+        return Stays(f"it has more than another cluster can be told of ({error})")
 
 
 def local_user(plan: Plan, theirs: str) -> str | Stays:
