@@ -43,7 +43,7 @@ class Clock:
 
 
 def cell(answers: dict[str, Answer], clock: Clock | None = None) -> tuple[GridEngineCell, SaidCommands]:
-    said = SaidCommands(answers)
+    said = SaidCommands({"id -u": "6001\n"} | answers)
     return GridEngineCell(said, (QUEUE,), "/accounting", clock=clock or Clock()), said
 
 
@@ -117,7 +117,7 @@ async def test_marks_are_asked_for_after_a_submission_without_an_answer() -> Non
     assert len(look.foreign) == 7
     clock.now = UNSURE_S
     assert await own.look() == look
-    assert [each.startswith(SHOW) for each in said.ran] == [False, False, False, True, False]
+    assert [each.startswith(SHOW) for each in said.ran] == [False, False, False, False, True, False]
 
 
 async def test_a_look_that_misses_marks_is_none() -> None:
@@ -174,9 +174,10 @@ async def test_a_submission_tells_the_number() -> None:
     assert await own.submit(MARK, "ann", SPEC) == Submitted("17")
     own, said = cell({SUBMIT: "18.5-5:1\n"})
     assert await own.submit("sb.home.7.5.1795715165000", "ann", SPEC) == Submitted("18")
-    assert said.ran[0].startswith("runuser -u ann -- env qsub -terse -clear -C  -h -w e -A sb.home.7.5.")
-    assert "-t 5-5:1" in said.ran[0]
-    assert said.given == [b"exit 0\n"]
+    assert said.ran[0] == "id -u -- ann"
+    assert said.ran[1].startswith("runuser -u ann -- env qsub -terse -clear -C  -h -w e -A sb.home.7.5.")
+    assert "-t 5-5:1" in said.ran[1]
+    assert said.given == [b"", b"exit 0\n"]
 
 
 def test_the_words_of_a_submission() -> None:
@@ -217,7 +218,7 @@ def test_the_words_of_a_submission() -> None:
     ],
 )
 async def test_what_can_never_run_here_is_refused(said: str, wrong: str) -> None:
-    own, _ = cell({SUBMIT: Ran(1, b"", said)})
+    own, _ = cell({SUBMIT: Ran(1, b"", said), "id -u -- none": Ran(1, b"", "id: \u2018none\u2019: no such user")})
     outcome = await own.submit(MARK, "zoe", SPEC)
     assert isinstance(outcome, Refused)
     assert wrong in outcome.reason
@@ -229,6 +230,34 @@ async def test_nothing_is_submitted_as_such_a_user(user: str) -> None:
     own, said = cell({})
     assert isinstance(await own.submit(MARK, user, SPEC), Refused)
     assert said.ran == []
+
+
+@pytest.mark.parametrize(
+    ("user", "number", "form", "why"),
+    [
+        ("toor", "0\n", Refused, "user number 0"),
+        ("sgeadmin", "999\n", Refused, "below 1000"),
+        ("zoe", Ran(1, b"", "id: \u2018zoe\u2019: no such user"), Refused, "zoe has no account here"),
+        ("ann", "", Unavailable, "no number of a user"),
+        ("ann", Ran(1, b"", "id: cannot"), Unavailable, "id"),
+        ("ann", MISSING, Unavailable, "not on this node"),
+    ],
+)
+async def test_the_number_of_a_user_counts_and_not_the_name(
+    user: str, number: Answer, form: type[Refused | Unavailable], why: str
+) -> None:
+    own, said = cell({"id -u": number, SUBMIT: "17\n"})
+    outcome = await own.submit(MARK, user, SPEC)
+    assert isinstance(outcome, form)
+    assert why in outcome.reason
+    assert said.ran == [f"id -u -- {user}"], "nothing was submitted"
+
+
+@pytest.mark.parametrize(("uid_min", "is_taken"), [(999, True), (1000, False)])
+async def test_the_plan_says_from_which_number_on(uid_min: int, is_taken: bool) -> None:
+    said = SaidCommands({"id -u": "999\n", SUBMIT: "17\n"})
+    own = GridEngineCell(said, (QUEUE,), "/accounting", uid_min=uid_min)
+    assert isinstance(await own.submit(MARK, "ann", SPEC), Submitted) == is_taken
 
 
 @pytest.mark.parametrize(

@@ -34,7 +34,7 @@ def recorded(name: str) -> str:
 
 
 def cell(answers: dict[str, Answer], *, is_verified: bool = False) -> tuple[SlurmCell, SaidCommands]:
-    said = SaidCommands(answers)
+    said = SaidCommands({"id -u": "6001\n"} | answers)
     return SlurmCell(said, is_verified=is_verified), said
 
 
@@ -162,7 +162,7 @@ async def test_what_can_never_run_here_is_refused(said: str, why: str) -> None:
     assert isinstance(refused, Refused)
     assert why in refused.reason
     assert "nothing was submitted" in refused.reason
-    assert ["--test-only" in each for each in commands.ran] == [True]
+    assert ["--test-only" in each for each in commands.ran] == [False, True]
     unknown = await own.submit(MARK, "zoe", Spec(user="z", name="n", script="", requests=(("h_rt", "1"),)))
     assert isinstance(unknown, Refused)
     assert "map it to one of" in unknown.reason
@@ -189,6 +189,13 @@ async def test_what_is_no_answer_says_why(answer: Answer, fault: Fault) -> None:
         assert isinstance(silent, Unavailable)
         assert silent.fault == Fault.SILENT
     assert isinstance(await own.submit(MARK, "ann", SPEC), Unavailable)
+
+
+@pytest.mark.parametrize("number", ["0\n", "999\n"])
+async def test_nothing_is_submitted_as_an_account_of_the_system(number: str) -> None:
+    own, said = cell({"id -u": number, "runuser": "17\n"}, is_verified=True)
+    assert isinstance(await own.submit(MARK, "slurm", SPEC), Refused)
+    assert said.ran == ["id -u -- slurm"]
 
 
 async def test_its_own_jobs_stay() -> None:

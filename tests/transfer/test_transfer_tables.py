@@ -295,6 +295,16 @@ def test_what_is_no_mark(mark: str) -> None:
     assert key_of(mark) is None
 
 
+@over(("uid_min", "is_right"), [(0, False), (1, True), (100_000, True), (2**32 - 1, False)])
+def test_the_least_number_of_a_user(uid_min: int, is_right: bool) -> None:
+    body = encode_plan(replace(PLAN, uid_min=uid_min))
+    if is_right:
+        assert decode_plan(body).uid_min == uid_min
+    else:
+        with pytest.raises(PlanError, match="uid_min"):
+            decode_plan(body)
+
+
 def test_a_plan_is_read_as_it_was_written() -> None:
     assert decode_plan(encode_plan(PLAN)) == PLAN
     assert decode_plan(b'{"host": 0}').is_off

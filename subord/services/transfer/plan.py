@@ -26,6 +26,8 @@ CERTIFICATE_MAX: Final = 2048
 POLL_S_MIN: Final = 5
 """Otherwise the other cell is overloaded by requests for its state, as the text says."""
 POLL_S_MAX, LEASE_S_MAX, PERMIT_S_MAX, SLOTS_MAX = 300, 3600, 86_400, 100_000
+UID_MIN, UID_MAX = 1000, 2**32 - 2
+"""Below the first there are root and accounts of the system."""
 _Word = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9_.@*][A-Za-z0-9_.@*-]{0,127}\Z")]
 _NoWord = Annotated[str, msgspec.Meta(pattern=r"^([A-Za-z0-9_.@*][A-Za-z0-9_.@*-]{0,127})?\Z")]
 _Request = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z][A-Za-z0-9_.:/-]{0,63}\Z")]
@@ -92,7 +94,7 @@ class Plan(_Strict, frozen=True, kw_only=True):
 
     Of jobs that come here: `slots_max`: how many there may be, whatever they do; 0: none comes. `idle_pending_max`:
     this cluster is idle, and jobs come, while so many or fewer wait. `users`: who runs as whom; `same_users`: others
-    as the user of the same name. `project`: which they get.
+    as the user of the same name; `uid_min`: none as a user whose number here is less. `project`: which they get.
     Of jobs that leave: `requests`, `parallels`: what they become; `passes_others`: what has no line there is passed
     as it is, otherwise such a job stays here. `opt_out`: the request that keeps a job here. `permit_s`: a job that is
     in a transfer queue for so long without a permit goes back, and may be sent again.
@@ -112,6 +114,7 @@ class Plan(_Strict, frozen=True, kw_only=True):
     permit_s: Annotated[int, msgspec.Meta(ge=10, le=PERMIT_S_MAX)] = 60
     users: Annotated[tuple[User, ...], msgspec.Meta(max_length=TABLE_MAX)] = ()
     same_users: bool = True
+    uid_min: Annotated[int, msgspec.Meta(ge=1, le=UID_MAX)] = UID_MIN
     requests: Annotated[tuple[Request, ...], msgspec.Meta(max_length=TABLE_MAX)] = ()
     parallels: Annotated[tuple[Parallel, ...], msgspec.Meta(max_length=TABLE_MAX)] = ()
     passes_others: bool = True

@@ -26,6 +26,7 @@ from subord.services.transfer.cells.gridengine.looking import Detail, details_in
 from subord.services.transfer.cells.interface import IDS_MAX, Deed, Ended, Look, Sought, Submitted
 from subord.services.transfer.cells.users import as_user, unknown_user, wrong_user
 from subord.services.transfer.jobs import End, Spec
+from subord.services.transfer.plan import UID_MIN
 
 UNSURE_S: Final = 120.0
 """So long after a submission without an answer the job may still appear."""
@@ -69,7 +70,8 @@ Parsed = TypeVar("Parsed")
 
 class GridEngineCell:
     """`transfer`: the transfer queues of this cell; `remote`: the complex without which no job leaves. `ends`: the
-    path of the accounting file. `is_verified`: a job that no host of now could run is refused."""
+    path of the accounting file. `is_verified`: a job that no host of now could run is refused. `uid_min`: as in the
+    plan."""
 
     def __init__(
         self,
@@ -79,6 +81,7 @@ class GridEngineCell:
         *,
         remote: str = "remote",
         is_verified: bool = True,
+        uid_min: int = UID_MIN,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._commands = commands
@@ -86,6 +89,7 @@ class GridEngineCell:
         self._ends = ends
         self._remote = remote
         self._is_verified = is_verified
+        self._uid_min = uid_min
         self._clock = clock
         self._details: dict[str, Detail] = {}
         self._sure_from: float | None = None
@@ -112,7 +116,7 @@ class GridEngineCell:
         return look_of(jobs, self._details, self._transfer)
 
     async def submit(self, mark: str, user: str, spec: Spec) -> Submitted | Refused | Unavailable:
-        if (wrong := wrong_user(user)) is not None:
+        if (wrong := await wrong_user(self._commands, user, self._uid_min)) is not None:
             return wrong
         words = submitting.words_for(mark, spec, is_verified=self._is_verified)
         ran = await self._commands.run(*as_user(user, *words), given=spec.script.encode("utf-8", "surrogateescape"))

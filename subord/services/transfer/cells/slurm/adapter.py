@@ -22,6 +22,7 @@ from subord.services.transfer.cells.slurm import submitting
 from subord.services.transfer.cells.slurm.looking import Seen, end_of, seen_in, sought_among
 from subord.services.transfer.cells.users import as_user, unknown_user, wrong_user
 from subord.services.transfer.jobs import Spec
+from subord.services.transfer.plan import UID_MIN
 
 _DEEDS: Final = {
     Deed.RELEASE: ("scontrol", "release"),
@@ -39,18 +40,19 @@ STAYS: Final = "Slurm has no starter method, so its own jobs do not leave; nothi
 
 
 class SlurmCell:
-    """`is_verified`: a job that no node of now could run is refused; Slurm itself would take it."""
+    """`is_verified`: a job that no node of now could run is refused; Slurm itself would take it. `uid_min`: as in the plan."""
 
-    def __init__(self, commands: Commands, *, is_verified: bool = True) -> None:
+    def __init__(self, commands: Commands, *, is_verified: bool = True, uid_min: int = UID_MIN) -> None:
         self._commands = commands
         self._is_verified = is_verified
+        self._uid_min = uid_min
 
     async def look(self) -> Look | Unavailable:
         seen = await self._seen()
         return seen if isinstance(seen, Unavailable) else seen.look
 
     async def submit(self, mark: str, user: str, spec: Spec) -> Submitted | Refused | Unavailable:
-        if (wrong := wrong_user(user)) is not None:
+        if (wrong := await wrong_user(self._commands, user, self._uid_min)) is not None:
             return wrong
         words = submitting.words_for(mark, spec)
         if isinstance(words, Refused):
