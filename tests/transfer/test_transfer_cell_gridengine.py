@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 from said_commands import Answer, SaidCommands
 
 from subord.services.batch.faults import AnswerError
@@ -191,21 +192,64 @@ def test_the_words_of_a_submission() -> None:
         shell="/bin/bash",
         output="/o",
         is_merged=True,
-        requests=(("h_rt", "60"), ("arch", "lx*")),
-        wishes=(("big", "1"),),
+        requests=(("h_rt", "60"), ("arch", "lx*"), ("remote", "TRUE")),
+        wishes=(("big", "1"), ("remote", "TRUE")),
         queue="all.q",
         parallel="smp",
         slots=4,
         project="p",
         may_rerun=True,
     )
-    words = submitting.words_for(MARK, spec, is_verified=False)
+    words = submitting.words_for(MARK, spec, is_verified=False, remote="remote")
     assert words == (
         *("env", "B=x,y", "qsub", "-terse", "-clear", "-C", "", "-h", "-w", "n", "-A", MARK, "-N", "j3_a_b"),
         *("-r", "y", "-wd", "/d", "-S", "/bin/bash", "-o", "/o", "-j", "y", "-P", "p"),
         *("-soft", "-l", "big=1", "-hard", "-l", "h_rt=60", "-l", "arch=lx*", "-q", "all.q", "-pe", "smp", "4"),
         *("-v", "A=b c", "-v", "B", "--", "-h", "x"),
     )
+    stays = submitting.words_for(MARK, spec, is_verified=False, remote="remote", stays=True)
+    begin = words.index("-q")
+    assert stays == (*words[:begin], "-l", "remote=FALSE", *words[begin:])
+
+
+UNKNOWN = Ran(1, b"", 'Unable to run job: unknown resource "remote".\nExiting.\n')
+NO_QUEUE = Ran(1, b"", "Unable to run job: error: no suitable queues.\nExiting.\n")
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "outcome", "submissions"),
+    [
+        ("17\n", "18\n", Submitted("17"), [True]),
+        (UNKNOWN, "18\n", Submitted("18"), [True, False]),
+        (NO_QUEUE, "18\n", Submitted("18"), [True, False]),
+        (NO_QUEUE, NO_QUEUE, Refused, [True, False]),
+        (SILENT, "18\n", Unavailable, [True]),
+    ],
+    ids=str,
+)
+async def test_a_foreign_job_is_marked_so_that_it_does_not_go_on(
+    first: Answer, second: Answer, outcome: Submitted | type, submissions: list[bool]
+) -> None:
+    """A cell without such queues has no such complex, and some queues lack it."""
+
+    def answer() -> str | Ran | Unavailable:
+        said_now = first if "remote=FALSE" in said.ran[-1] else second
+        assert not callable(said_now)
+        return said_now
+
+    own, said = cell({SUBMIT: answer})
+    found = await own.submit(MARK, "ann", SPEC)
+    assert isinstance(found, outcome) if isinstance(outcome, type) else found == outcome
+    assert ["remote=FALSE" in each for each in said.ran if each.startswith(SUBMIT)] == submissions
+
+
+@pytest.mark.parametrize("queue", [QUEUE, f"all.q,{QUEUE}@b-head"])
+async def test_a_foreign_job_names_no_transfer_queue(queue: str) -> None:
+    own, said = cell({SUBMIT: "17\n"})
+    refused = await own.submit(MARK, "ann", replace(SPEC, queue=queue))
+    assert isinstance(refused, Refused)
+    assert "nothing was submitted" in refused.reason
+    assert not [each for each in said.ran if each.startswith(SUBMIT)]
 
 
 @pytest.mark.parametrize(
@@ -423,6 +467,7 @@ async def test_jobs_are_described_by_one_query() -> None:
         ("<JB_ar>0<", "<JB_ar>3<", "advance reservation"),
         ("<JB_type>0<", "<JB_type>8<", "terminal"),
         ("<JB_deadline>", "<JB_checkpoint_name>c</JB_checkpoint_name><JB_deadline>", "checkpointing"),
+        ("<JB_account>mine<", f"<JB_account>{MARK}<", "the mark of a job of another cluster"),
         ("<JB_job_name>full<", f"<JB_job_name>{'x' * 300}<", "more than another cluster can be told"),
     ],
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -19,13 +20,14 @@ from netlab.transfer.cells import Cell
 from netlab.transfer.stand_in import StandIn
 
 from subord.services.batch.gridengine.adapter import ENVIRONMENT
-from subord.services.batch.records import Done, Refused
+from subord.services.batch.records import Done, Refused, Unavailable
 from subord.services.batch.running import Commands
 from subord.services.transfer import answering
 from subord.services.transfer.cells import interface
 from subord.services.transfer.cells.choosing import cell_of
 from subord.services.transfer.cells.gridengine import setup
 from subord.services.transfer.cells.gridengine.settings import Settings
+from subord.services.transfer.jobs import Key, Spec
 
 pytestmark = pytest.mark.slow
 WAIT_S_MAX = 180.0
@@ -246,6 +248,19 @@ async def test_a_bad_request_goes_home_for_good(world: World) -> None:
     assert (await call(world.home.run, "cat", "/srv/common/ann/bad")).strip() == "a-run1"
     stays = await world.submit("uname -n", "-l", "remote=FALSE", "-o", "stays", queue="")
     assert [run["qname"] for run in (await world.ended(stays))[stays]] == ["all.q"]
+
+
+async def test_a_foreign_job_does_not_leave_again(ready: tuple[Cell, Cell]) -> None:
+    cell, _ = ready
+    own = interface_of(cell)
+    mark = Key("c", "7", 0, time.time_ns() // 1_000_000).mark
+    submitted = await own.submit(mark, "ann", Spec(user="x", name="n", script="exit 0\n", output="/dev/null"))
+    assert isinstance(submitted, interface.Submitted), submitted
+    assert "remote=FALSE" in await call(cell.run, "qstat", "-j", submitted.id)
+    described = await own.describe([submitted.id])
+    assert not isinstance(described, Unavailable)
+    assert isinstance(described[submitted.id], Refused)
+    assert await own.act(interface.Deed.DELETE, [submitted.id]) is None
 
 
 async def test_a_method_waits_for_an_agent_that_is_started_again(ready: tuple[Cell, Cell]) -> None:

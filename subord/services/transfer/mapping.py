@@ -1,7 +1,7 @@
 """What a job of this cluster becomes in the other one, by the tables of the plan. Pure.
 
 Inputs are the plan and what the job needs; output is what it needs there, or Stays with the reason for which it
-cannot go. Invariants: a soft request never keeps a job here; a job that came from another cluster never goes on.
+cannot go. Invariant: a soft request never keeps a job here. That a job came from another cluster, the cell says.
 """
 
 from __future__ import annotations

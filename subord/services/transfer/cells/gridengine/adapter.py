@@ -51,6 +51,7 @@ _NO_LINE: Final = 1
 """Of grep."""
 _NO_FILE: Final = "No such file"
 """Nothing has ended yet."""
+_NOTHING: Final = "nothing was submitted: it runs in its own cluster"
 PATTERNS: Final = (
     Pattern(
         re.compile(r"receiving gdi|answer list from qmaster|timeout", re.IGNORECASE),
@@ -118,7 +119,17 @@ class GridEngineCell:
     async def submit(self, mark: str, user: str, spec: Spec) -> Submitted | Refused | Unavailable:
         if (wrong := await wrong_user(self._commands, user, self._uid_min)) is not None:
             return wrong
-        words = submitting.words_for(mark, spec, is_verified=self._is_verified)
+        named = {each.partition("@")[0] for each in spec.queue.split(",")}
+        if found := sorted(named.intersection(self._transfer)):
+            return Refused(f"{found[0]} is a transfer queue here, from which a foreign job would go on; {_NOTHING}")
+        stays = self._is_verified and bool(self._transfer)
+        outcome = await self._submit(mark, user, spec, stays=stays)
+        if stays and isinstance(outcome, Refused):  # not each cell and queue has the complex
+            outcome = await self._submit(mark, user, spec, stays=False)
+        return outcome
+
+    async def _submit(self, mark: str, user: str, spec: Spec, *, stays: bool) -> Submitted | Refused | Unavailable:
+        words = submitting.words_for(mark, spec, is_verified=self._is_verified, remote=self._remote, stays=stays)
         ran = await self._commands.run(*as_user(user, *words), given=spec.script.encode("utf-8", "surrogateescape"))
         outcome = _submitted(ran)
         if isinstance(outcome, Submitted):
@@ -273,7 +284,7 @@ def _submitted(ran: Ran | Unavailable) -> Submitted | Refused | Unavailable:
     wrong = failed("qsub", ran, PATTERNS)
     if wrong.fault == Fault.FAILED and _REFUSED.search(ran.words):
         words = _REFUSED.sub("", ran.words).removesuffix("Exiting.").strip()
-        return Refused(f"Grid Engine takes no such job: {words}; nothing was submitted: it runs in its own cluster")
+        return Refused(f"Grid Engine takes no such job: {words}; {_NOTHING}")
     return wrong
 
 

@@ -17,7 +17,7 @@ import msgspec
 from subord.services.batch.faults import AnswerError
 from subord.services.batch.gridengine.xml import readable, text_in
 from subord.services.batch.records import Refused
-from subord.services.transfer.jobs import Spec
+from subord.services.transfer.jobs import Spec, key_of
 
 _INTERACTIVE, _BINARY, _ARRAY = 0x1E, 0x40, 0x80
 _OWN: Final = "__SGE_PREFIX__"
@@ -73,6 +73,8 @@ def _described(job: Element, transfer: Sequence[str], remote: str) -> Spec | Ref
 def _only_here(job: Element, kind: int) -> str | None:
     if kind & _INTERACTIVE:
         return "a terminal"
+    if key_of(text_in(job, "JB_account")) is not None:
+        return "the mark of a job of another cluster"
     if text_in(job, "JB_ar") not in ("", "0"):
         return "an advance reservation"
     for tag, what in _ONLY_HERE.items():

@@ -1,7 +1,8 @@
 """The qsub of a foreign job.
 
 Inputs are its mark and what it needs; outputs are words. Nothing but these words decides what the job asks for:
-neither options in its script, nor the user's own defaults. Invariant: the job is held.
+neither options in its script, nor the user's own defaults. Invariants: the job is held, and asks for nothing that
+would have it leave again.
 """
 
 from __future__ import annotations
@@ -19,8 +20,9 @@ _PLAIN: Final = re.compile(r"[A-Za-z0-9_./:@%+ -]*", re.ASCII)
 NAME_MAX: Final = 128
 
 
-def words_for(mark: str, spec: Spec, *, is_verified: bool) -> tuple[str, ...]:
-    """`is_verified`: refused, if no host that there is could ever run it."""
+def words_for(mark: str, spec: Spec, *, is_verified: bool, remote: str, stays: bool = False) -> tuple[str, ...]:
+    """`is_verified`: refused, if no host that there is could ever run it. `remote`: the complex of jobs that may
+    leave this cell. `stays`: it is asked for as FALSE."""
     key = key_of(mark)
     return (
         *("env", *_environment(spec), "qsub", "-terse", "-clear", "-C", "", "-h"),
@@ -35,7 +37,7 @@ def words_for(mark: str, spec: Spec, *, is_verified: bool) -> tuple[str, ...]:
             "y" if spec.may_rerun else "n",
         ),
         *_places(spec),
-        *_needs(spec),
+        *_needs(spec, remote, stays=stays),
         *(("-t", f"{key.task}-{key.task}:1") if key is not None and key.task else ()),
         *_variables(spec),
         *(("--", *spec.arguments) if spec.arguments else ()),
@@ -55,16 +57,20 @@ def _places(spec: Spec) -> Iterator[str]:
     yield from ("-j", "y" if spec.is_merged else "n")
 
 
-def _needs(spec: Spec) -> Iterator[str]:
+def _needs(spec: Spec, remote: str, *, stays: bool) -> Iterator[str]:
     if spec.project:
         yield from ("-P", spec.project)
     if spec.wishes:
         yield "-soft"
         for name, value in spec.wishes:
-            yield from ("-l", f"{name}={value}")
+            if name != remote:
+                yield from ("-l", f"{name}={value}")
         yield "-hard"
     for name, value in spec.requests:
-        yield from ("-l", f"{name}={value}")
+        if name != remote:
+            yield from ("-l", f"{name}={value}")
+    if stays:
+        yield from ("-l", f"{remote}=FALSE")
     if spec.queue:
         yield from ("-q", spec.queue)
     if spec.parallel:

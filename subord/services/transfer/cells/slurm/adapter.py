@@ -40,7 +40,8 @@ STAYS: Final = "Slurm has no starter method, so its own jobs do not leave; nothi
 
 
 class SlurmCell:
-    """`is_verified`: a job that no node of now could run is refused; Slurm itself would take it. `uid_min`: as in the plan."""
+    """`is_verified`: a job that no node of now could run is refused; Slurm itself would take it. `uid_min`: as in the
+    plan."""
 
     def __init__(self, commands: Commands, *, is_verified: bool = True, uid_min: int = UID_MIN) -> None:
         self._commands = commands
