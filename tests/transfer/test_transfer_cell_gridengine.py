@@ -8,6 +8,8 @@ import pytest
 from msgspec.structs import replace
 from said_commands import Answer, SaidCommands
 
+from subord.config.schema import TransferConfig
+from subord.services.batch import running
 from subord.services.batch.faults import AnswerError
 from subord.services.batch.records import Fault, Refused, Unavailable
 from subord.services.batch.running import Ran
@@ -15,7 +17,9 @@ from subord.services.transfer.cells.gridengine import accounting, describing, su
 from subord.services.transfer.cells.gridengine.adapter import UNSURE_S, GridEngineCell
 from subord.services.transfer.cells.gridengine.looking import Detail, details_in
 from subord.services.transfer.cells.interface import Being, Deed, Foreign, Leaving, Look, Sought, Submitted
+from subord.services.transfer.driving import role
 from subord.services.transfer.jobs import Spec
+from subord.services.transfer.plan import Plan, TransferQueue
 
 RECORDED = Path(__file__).parent / "recorded"
 QUEUE = "transfer1"
@@ -494,6 +498,19 @@ async def test_a_job_is_kept_with_all_that_it_asks_for() -> None:
     said.answers[SHOW] = recorded("qstat-j-altered.xml")
     assert await own.keep("1") is None
     assert said.ran[-1].startswith(SHOW)
+
+
+async def test_the_cell_of_a_plan_has_its_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    said = SaidCommands({SHOW: recorded("qstat-j.xml"), "qalter": "", "id -u": "700\n", SUBMIT: "17\n"})
+    monkeypatch.setattr(running, "Commands", lambda *_: said)
+    plan = Plan(host=1, queues=(TransferQueue(name="away.q"),), opt_out="abroad", uid_min=700)
+    own = role.make_cell(TransferConfig(batch="gridengine"), plan)
+    await own.keep("5")
+    assert "qalter -soft -l arch=lx-amd64 -hard -l h_rt=3600,h_vmem=1G,abroad=FALSE 5" in said.ran
+    assert isinstance(await own.submit(MARK, "ann", SPEC), Submitted)
+    assert "-l abroad=FALSE" in said.ran[-1]
+    refused = await own.submit(MARK, "ann", replace(SPEC, queue="away.q"))
+    assert isinstance(refused, Refused)
 
 
 async def test_a_job_that_cannot_be_kept_says_why() -> None:

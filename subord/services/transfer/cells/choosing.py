@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 
 from subord.services.batch.adapter import NAMES
 from subord.services.transfer.cells.interface import Cell
-from subord.services.transfer.plan import UID_MIN
+from subord.services.transfer.plan import REMOTE, UID_MIN
 
 
 def cell_of(
@@ -19,10 +19,11 @@ def cell_of(
     prefix: tuple[str, ...] = (),
     *,
     is_verified: bool = True,
+    remote: str = REMOTE,
     uid_min: int = UID_MIN,
 ) -> Cell:
     """`transfer`: the names of the transfer queues, of Grid Engine alone. `prefix`: words before each command.
-    `uid_min`: as in the plan. Raises ValueError."""
+    `remote`: `opt_out` of the plan, for Grid Engine. `uid_min`: as in the plan. Raises ValueError."""
     from subord.services.batch.running import Commands
 
     own = dict(environment or {})
@@ -33,7 +34,9 @@ def cell_of(
             from subord.services.transfer.cells.gridengine.adapter import GridEngineCell
 
             commands = Commands(GRIDENGINE | own, prefix)
-            return GridEngineCell(commands, transfer, path_of(own), is_verified=is_verified, uid_min=uid_min)
+            return GridEngineCell(
+                commands, transfer, path_of(own), remote=remote, is_verified=is_verified, uid_min=uid_min
+            )
         case "slurm":
             from subord.services.batch.slurm.adapter import ENVIRONMENT as SLURM
             from subord.services.transfer.cells.slurm.adapter import SlurmCell

@@ -39,7 +39,8 @@ HALTED: Final = "no job crosses, and those that are away run on"
 
 def _cell(config: TransferConfig, plan: Plan) -> Cell:
     queues = tuple(each.name for each in plan.queues)
-    return cell_of(config.batch, queues, environment_of(config.batch_environment), uid_min=plan.uid_min)
+    environment = environment_of(config.batch_environment)
+    return cell_of(config.batch, queues, environment, remote=plan.opt_out, uid_min=plan.uid_min)
 
 
 def _link(config: TransferConfig, plan: Plan) -> Link:

@@ -26,7 +26,7 @@ from subord.services.transfer.cells.gridengine.looking import Detail, details_in
 from subord.services.transfer.cells.interface import IDS_MAX, Deed, Ended, Look, Sought, Submitted
 from subord.services.transfer.cells.users import as_user, unknown_user, wrong_user
 from subord.services.transfer.jobs import End, Spec
-from subord.services.transfer.plan import UID_MIN
+from subord.services.transfer.plan import REMOTE, UID_MIN
 
 UNSURE_S: Final = 120.0
 """So long after a submission without an answer the job may still appear."""
@@ -80,7 +80,7 @@ class GridEngineCell:
         transfer: Sequence[str],
         ends: str,
         *,
-        remote: str = "remote",
+        remote: str = REMOTE,
         is_verified: bool = True,
         uid_min: int = UID_MIN,
         clock: Callable[[], float] = time.monotonic,
