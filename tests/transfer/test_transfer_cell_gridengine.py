@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
 import pytest
 from msgspec.structs import replace
 from said_commands import Answer, SaidCommands
@@ -397,6 +398,19 @@ def test_a_damaged_line_hides_no_other() -> None:
     assert [each.id for each in found] == ["9"]
     with pytest.raises(AnswerError, match="3 fields"):
         accounting.ended_in("all.q:b-run1:che\n", [Sought("sb.home.12.0.4")])
+
+
+@pytest.mark.parametrize(
+    ("status", "end"),
+    [("255", (255, 0)), ("192", (192, 64)), ("193", (193, 0)), ("-1", (0, 0)), ("70000", (255, 0))],
+)
+def test_an_end_is_one_that_can_be_told(status: str, end: tuple[int, int]) -> None:
+    """The other side would heed no answer with it."""
+    fields = next(line for line in recorded("accounting").splitlines() if ":sb.home.12.0.3:" in line).split(":")
+    fields[accounting._FAILED], fields[accounting._STATUS] = "100", status
+    (found,) = accounting.ended_in(":".join(fields), [Sought("sb.home.12.0.3")])
+    assert (found.end.status, found.end.signal) == end
+    msgspec.json.decode(msgspec.json.encode(found.end), type=type(found.end))
 
 
 def test_the_usage_of_a_job() -> None:

@@ -102,6 +102,17 @@ async def test_ends_are_those_that_the_controller_remembers() -> None:
     assert by_mark.id == "6"
 
 
+async def test_an_end_is_one_that_can_be_told() -> None:
+    """The other side would heed no answer with it."""
+    lines = "30|ann|all.q|h1|1|1795718100|1795718101|1795718102|300:0\n"
+    lines += "31|ann|all.q|h1|1|1795718100|1795718101|1795718102|0:65\n"
+    empty = json.dumps(json.loads(recorded("squeue-ended.json")) | {"jobs": []})
+    own, said = cell({"squeue": empty, "sacct": lambda: "" if said.ran[-1].count("CANCELLED") else lines})
+    found = await own.ended([Sought(MARK, "30"), Sought(MARK, "31")])
+    assert not isinstance(found, Unavailable)
+    assert [(each.end.status, each.end.signal) for each in found] == [(255, 0), (137, 9)]
+
+
 async def test_ends_that_the_controller_has_forgotten_are_in_the_accounting() -> None:
     line = "30|ann|all.q|h1|1|1795718100|1795718101|1795718102|3:0\n"
     gone = "31|ann|all.q|None assigned|1|1795718100|Unknown|1795718102|0:0\n"

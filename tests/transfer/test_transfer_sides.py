@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from signal import SIGSTOP, SIGTSTP, SIGTTIN, SIGTTOU
 from typing import Any
 
 import pytest
@@ -20,17 +21,18 @@ from subord.services.transfer.exchange import (
     ExchangeError,
     Message,
     Stage,
+    State,
     decode_answer,
     decode_message,
     encode,
 )
 from subord.services.transfer.home import Start, Verb, verdict_of
-from subord.services.transfer.jobs import Key, Spec, Wanted
+from subord.services.transfer.jobs import End, Key, Spec, Wanted
 from subord.services.transfer.mapping import Stays
 from subord.services.transfer.permits import PERMITS_MAX
 from subord.services.transfer.plan import Peer, Plan, TransferQueue, User
 from subord.services.transfer.sides import book, desk
-from subord.services.transfer.states import AwayRecord, HomeState
+from subord.services.transfer.states import AwayRecord, HomeRecord, HomeState
 
 SPEC = Spec(user="ada", name="job", script="true")
 NOTHING = Look(0, ())
@@ -338,6 +340,36 @@ def test_nothing_is_decided_of_earlier_jobs_before_home_is_heard() -> None:
     looked(pair, 5.0, 70.0, 75.0, 900.0)
     assert pair.away.book.records[key].stage == Stage.SOUGHT
     assert pair.away.due(900.0, 9).submits == ()
+
+
+@over(
+    ("end", "verb", "number"),
+    [
+        (End(signal=15), Verb.KILL, 15),
+        (End(signal=64), Verb.KILL, 64),
+        *((End(signal=each), Verb.KILL, 9) for each in (SIGSTOP, SIGTSTP, SIGTTIN, SIGTTOU)),
+        (End(status=255), Verb.EXIT, 255),
+    ],
+)
+def test_a_signal_that_stops_does_not_stop_the_shell_that_waits(end: End, verb: Verb, number: int) -> None:
+    """It would not end, and neither would the job in the transfer queue."""
+    record = HomeRecord(key=Key("alpha", "7", 0, 1), state=HomeState.ENDED, end=end)
+    verdict = verdict_of(record)
+    assert verdict is not None
+    assert (verdict.verb, verdict.number) == (verb, number)
+
+
+@over("end", [End(signal=-1), End(signal=65), End(status=-1), End(status=256)])
+def test_an_end_that_cannot_be_is_not_heeded(end: End) -> None:
+    pair = Pair()
+    key = abroad(pair)
+    pair.now = 6.0
+    message = pair.home.message(pair.now)
+    assert message is not None
+    answer = pair.away.hear(message, pair.now)
+    told = State(key, Stage.ENDED, Wanted.RUN, "1", None, "", end)
+    with pytest.raises(ExchangeError):
+        decode_answer(encode(replace(answer, states=(told,))))
 
 
 def test_an_answer_to_an_earlier_message_is_left_alone() -> None:

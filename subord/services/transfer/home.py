@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from enum import StrEnum
+from signal import SIGSTOP, SIGTSTP, SIGTTIN, SIGTTOU
 from typing import Final, NamedTuple
 
 from msgspec.structs import replace
@@ -28,6 +29,8 @@ from subord.services.transfer.states import HomeRecord, HomeState
 
 ABSENT_S: Final = 60.0
 """Starters connect again within this time, when the agent starts anew."""
+STOPS: Final = frozenset({SIGSTOP, SIGTSTP, SIGTTIN, SIGTTOU})
+"""A starter that was stopped would not end."""
 AGAIN_STATUS: Final = 99
 """With which a job of Grid Engine is rescheduled."""
 
@@ -315,5 +318,5 @@ def _is_free(memo: Memo) -> bool:
 
 def _ended(end: End) -> Verdict:
     if end.signal:
-        return Verdict(Verb.KILL, end.signal, end.failed)
+        return Verdict(Verb.KILL, KILL if end.signal in STOPS else end.signal, end.failed)
     return Verdict(Verb.EXIT, end.status or int(bool(end.failed)), end.failed)

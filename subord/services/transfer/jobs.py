@@ -22,6 +22,8 @@ MARK: Final = "sb"
 LOGIN: Final = r"[A-Za-z_][A-Za-z0-9_.-]{0,63}"
 KILL: Final = 9
 """The signal that ends a job which was deleted."""
+STATUS_MAX: Final = 255
+SIGNAL_MAX: Final = 64
 CLUSTER: Final = r"[a-z0-9][a-z0-9-]{0,31}"
 _MARK: Final = re.compile(rf"{MARK}\.({CLUSTER})\.([A-Za-z0-9]{{1,20}})\.(\d{{1,12}})\.(\d{{1,16}})", re.ASCII)
 
@@ -124,7 +126,7 @@ class End(msgspec.Struct, frozen=True, kw_only=True):
     """How a job ended. `signal`: 0: it ended by itself with `status`. `failed`: what the batch system says of a job
     that it could not run to its end, "": nothing."""
 
-    status: int = 0
-    signal: int = 0
+    status: Annotated[int, msgspec.Meta(ge=0, le=STATUS_MAX)] = 0
+    signal: Annotated[int, msgspec.Meta(ge=0, le=SIGNAL_MAX)] = 0
     failed: Annotated[str, msgspec.Meta(max_length=REASON_MAX)] = ""
     usage: Usage = Usage()

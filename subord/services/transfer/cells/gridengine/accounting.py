@@ -11,7 +11,7 @@ from typing import Final
 
 from subord.services.batch.faults import AnswerError
 from subord.services.transfer.cells.interface import Ended, Sought
-from subord.services.transfer.jobs import End, Usage
+from subord.services.transfer.jobs import SIGNAL_MAX, STATUS_MAX, End, Usage
 
 ROOT: Final = "/var/lib/gridengine"
 """Of Debian's packages."""
@@ -80,8 +80,8 @@ def _ended(line: str) -> Ended | None:
     failed = int(fields[_FAILED])
     if fields[_PROCESS] != "NONE" or failed in _QUEUE_AGAIN or int(fields[_ENDED]) == 0:
         return None
-    status = int(fields[_STATUS])
-    is_signal = failed == _AFTER_JOB and status > _SIGNALS
+    status = min(max(int(fields[_STATUS]), 0), STATUS_MAX)
+    is_signal = failed == _AFTER_JOB and _SIGNALS < status <= _SIGNALS + SIGNAL_MAX
     end = End(
         status=status,
         signal=status - _SIGNALS if is_signal else 0,

@@ -13,7 +13,7 @@ from subord.services.batch.records import Finished, JobState
 from subord.services.batch.slurm.answers import AnyAnswer, JobAnswer, read
 from subord.services.batch.slurm.queue import ENDED, finished_of, records_of
 from subord.services.transfer.cells.interface import Being, Ended, Foreign, Look, Sought
-from subord.services.transfer.jobs import KILL, MARK, End, Usage
+from subord.services.transfer.jobs import KILL, MARK, SIGNAL_MAX, STATUS_MAX, End, Usage
 
 _BEINGS: Final = {
     JobState.HELD: Being.HELD,
@@ -78,8 +78,9 @@ def end_of(finished: Finished, word: str) -> End:
     if finished.signal == _NO_FILES:
         return End(status=1, failed="Slurm could not open its files, or enter its directory", usage=_usage(finished))
     is_cut = word == "CANCELLED" and not (finished.status or finished.signal)
+    is_cut = is_cut or not 0 <= finished.signal <= SIGNAL_MAX
     return End(
-        status=_SIGNALS + KILL if is_cut else finished.status,
+        status=_SIGNALS + KILL if is_cut else min(max(finished.status, 0), STATUS_MAX),
         signal=KILL if is_cut else finished.signal,
         failed="" if word in _TOLD else f"Slurm says {word}",
         usage=_usage(finished),
