@@ -33,6 +33,7 @@ HOST = State(
     left={"left": 60},
     taken={"taken": 50, "ended": 46},
     full=2,
+    forged=9,
     looks=90,
     calls_failed=3,
     messages={"asked": 40},
@@ -67,6 +68,7 @@ def test_what_crosses_is_shown() -> None:
     single = {name: each[""] for name, each in found.items() if "" in each}
     assert single == {
         "full_total": 2,
+        "forged": 9,
         "coming_max": 16,
         "room": 7,
         "offer": 2,

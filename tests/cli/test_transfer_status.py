@@ -79,6 +79,7 @@ def test_what_is_wrong_stands_in_the_status(stage: TransferStage, capsys: Said) 
         asked_at=0.0,
         pending=None,
         full=2,
+        forged=1,
     )
     code, lines, _ = stage.type(capsys, "status")
     assert code == exit_codes.NOT_REACHED
@@ -91,6 +92,7 @@ def test_what_is_wrong_stands_in_the_status(stage: TransferStage, capsys: Said) 
         "south has not asked yet",
         "connections that were refused: 3 stranger; the last: 10.0.9.9: stranger",
         "2 jobs went back since there was no room for more records",
+        "1 job here with a forged mark of a job of the other cluster: left alone",
     ):
         assert each in lines
     assert any(line.endswith("none may come now") for line in lines)

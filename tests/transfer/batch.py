@@ -125,7 +125,7 @@ class Batch:
         if job.mark and "failed" in job.words[3:]:
             run = self.world.begin_run((job.origin, job.key.job), job.key, self.name)  # type: ignore[union-attr]
             self.world.end_run(run, 100, 0)
-            entry = Ended(job.mark, job.id, End(status=100, usage=Usage(host=self.name)))
+            entry = Ended(job.mark, job.id, End(status=100, usage=Usage(host=self.name)), owner=job.user)
             self.accounting.append((self.world.now + self.world.times.lag, entry))
             job.being, job.is_unstarted = Being.ERROR, False
             return
@@ -146,7 +146,7 @@ class Batch:
             if has_run or self.tells_deleted:
                 failed = "" if has_run else "it was deleted"
                 end = End(status=status, signal=signal, failed=failed, usage=Usage(host=self.name))
-                entry = Ended(job.mark, job.id, end, has_run)
+                entry = Ended(job.mark, job.id, end, has_run, job.user)
                 self.accounting.append((self.world.now + self.world.times.lag, entry))
         else:
             job.outcome = f"{status} {signal}"
@@ -199,7 +199,7 @@ class Batch:
         jobs = list(self.jobs.values())
         waiting = [job for job in jobs if job.being == Being.QUEUED and not job.is_bound and not job.is_admin_held]
         foreign = (
-            Foreign(job.mark, job.id, job.being, "cannot", job.is_unstarted and job.being == Being.ERROR)
+            Foreign(job.mark, job.id, job.being, "cannot", job.is_unstarted and job.being == Being.ERROR, job.user)
             for job in jobs
             if job.mark
         )
@@ -216,7 +216,8 @@ class Batch:
         assert key is not None, mark
         if user != spec.user:
             raise BrokenError(f"user: {mark} runs as {user}")
-        job = Job(f"{next(self.numbers)}", spec.script, key=key, mark=mark, origin=key.cluster, being=Being.HELD)
+        number = f"{next(self.numbers)}"
+        job = Job(number, spec.script, user=user, key=key, mark=mark, origin=key.cluster, being=Being.HELD)
         job.left = int(job.words[0])
         self.jobs[job.id] = job
         return Submitted(job.id)

@@ -68,7 +68,8 @@ class MemoryCell:
 
     def end(self, number: str, end: End) -> None:
         job = self.jobs.pop(number)
-        self.ends.append(Ended(job.mark, number, end, has_run=job.being in (Being.RUNNING, Being.SUSPENDED)))
+        has_run = job.being in (Being.RUNNING, Being.SUSPENDED)
+        self.ends.append(Ended(job.mark, number, end, has_run, job.user))
 
     def start_jobs(self) -> None:
         running = sum(each.being in (Being.RUNNING, Being.SUSPENDED) for each in self.jobs.values())
@@ -84,7 +85,7 @@ class MemoryCell:
         if self.is_silent:
             return SILENT
         self.start_jobs()
-        foreign = tuple(Foreign(each.mark, number, each.being) for number, each in self.jobs.items())
+        foreign = tuple(Foreign(each.mark, number, each.being, owner=each.user) for number, each in self.jobs.items())
         pending = sum(each.being == Being.QUEUED for each in self.jobs.values())
         return Look(pending, foreign, tuple(self.leaving.values()))
 

@@ -171,7 +171,7 @@ class Story:
             record = self.away.book.records.get(key)
             own = number or (record.id if record is not None else "")
             unstarted = being == "error"
-            foreign.append(Foreign(key.mark, own, Being(being), "no such directory" * unstarted, unstarted))
+            foreign.append(Foreign(key.mark, own, Being(being), "no such directory" * unstarted, unstarted, "ada"))
         self.away.looked(Look(pending, tuple(foreign)), self.now, self.now)
 
     def _submitted(self, job: str, how: str, number: str = "") -> None:
@@ -190,7 +190,7 @@ class Story:
             key = self._key(job)
             record = self.away.book.records[key]
             end = End(status=numbers.get("status", 0), signal=numbers.get("signal", 0))
-            ended = [Ended(key.mark, record.id or "?", end)]
+            ended = [Ended(key.mark, record.id or "?", end, owner="ada")]
         self.away.accounted(self.searches, ended, self.now, self.now)
 
     # -- the exchange -----------------------------------------------------------------------------------------------

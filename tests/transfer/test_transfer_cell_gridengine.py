@@ -61,13 +61,13 @@ async def test_foreign_jobs_are_found_by_their_marks() -> None:
     look = await own.look()
     assert isinstance(look, Look)
     assert look.foreign == (
-        Foreign("sb.home.21.0.1795715165000", "18", Being.SUSPENDED),
-        Foreign("sb.home.23.5.1795715165002", "20", Being.RUNNING),
-        Foreign("sb.home.25.0.1795715165002", "22", Being.RUNNING),
-        Foreign("sb.home.26.0.1795715165003", "23", Being.RUNNING),
-        Foreign("sb.home.22.0.1795715165001", "19", Being.QUEUED),
-        Foreign("sb.home.12.0.1795715165003", "24", Being.QUEUED, is_unstarted=True),
-        Foreign("sb.home.24.0.1795715165002", "21", Being.HELD, is_unstarted=True),
+        Foreign("sb.home.21.0.1795715165000", "18", Being.SUSPENDED, owner="ann"),
+        Foreign("sb.home.23.5.1795715165002", "20", Being.RUNNING, owner="ann"),
+        Foreign("sb.home.25.0.1795715165002", "22", Being.RUNNING, owner="ann"),
+        Foreign("sb.home.26.0.1795715165003", "23", Being.RUNNING, owner="ann"),
+        Foreign("sb.home.22.0.1795715165001", "19", Being.QUEUED, owner="ann"),
+        Foreign("sb.home.12.0.1795715165003", "24", Being.QUEUED, is_unstarted=True, owner="ann"),
+        Foreign("sb.home.24.0.1795715165002", "21", Being.HELD, is_unstarted=True, owner="ann"),
     )
     assert (look.pending, look.leaving, look.bound) == (2, (), ())
     assert await own.look() == look
@@ -395,7 +395,7 @@ def test_ends_are_those_of_the_last_run() -> None:
 def test_a_damaged_line_hides_no_other() -> None:
     text = recorded("accounting")
     found = accounting.ended_in(f"all.q:b-run1:che\n{text}all.q:b-run1:c", [Sought("sb.home.12.0.4")])
-    assert [each.id for each in found] == ["9"]
+    assert [(each.id, each.owner) for each in found] == [("9", "ann")]
     with pytest.raises(AnswerError, match="3 fields"):
         accounting.ended_in("all.q:b-run1:che\n", [Sought("sb.home.12.0.4")])
 

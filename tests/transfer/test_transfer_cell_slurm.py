@@ -58,6 +58,7 @@ async def test_foreign_jobs_are_found_by_their_comments() -> None:
         ("10", Being.SUSPENDED, False),
         ("16", Being.SUSPENDED, False),
     ]
+    assert {each.owner for each in look.foreign} == {"ann"}
     assert said.ran == ["squeue --json"]
 
 
@@ -98,6 +99,7 @@ async def test_ends_are_those_that_the_controller_remembers() -> None:
         "14": (1, 0, True, True),
         "16": (137, 9, False, True),
     }
+    assert {each.owner for each in found} == {"ann"}
     (by_mark,) = await own.ended([Sought(marks["6"])])  # type: ignore[misc]
     assert by_mark.id == "6"
 

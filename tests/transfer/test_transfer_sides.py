@@ -10,7 +10,7 @@ from loops import over
 from msgspec.structs import replace
 
 from subord.services.transfer import away, home
-from subord.services.transfer.cells.interface import Being, Foreign, Leaving, Look
+from subord.services.transfer.cells.interface import Being, Deed, Ended, Foreign, Leaving, Look
 from subord.services.transfer.exchange import (
     ENTRIES_MAX,
     MESSAGE_BYTES_MAX,
@@ -241,13 +241,89 @@ def test_nothing_leaves_before_it_is_bound_and_it_is_let_go_before_its_verdict()
 
 def test_jobs_of_a_third_cluster_are_left_alone() -> None:
     pair = Pair()
-    foreign = Foreign("sb.gamma.7.0.5", "1", Being.HELD), Foreign("sb.alpha.7.0.5", "2", Being.RUNNING)
+    foreign = (
+        Foreign("sb.gamma.7.0.5", "1", Being.HELD, owner="ada"),
+        Foreign("sb.alpha.7.0.5", "2", Being.RUNNING, owner="ada"),
+    )
     pair.away.looked(Look(0, foreign), 0.0, 0.0)
     assert [each.key.cluster for each in pair.away.book.alive()] == ["alpha"]
     assert pair.away.due(0.0, 9).deeds == ()
     _, answer = pair.exchange()
     assert [(each.key.job, each.stage) for each in answer.states] == [("7", Stage.HERE)]
     assert list(pair.home.desk.strange) == [Key("alpha", "7", 0, 5)]
+
+
+# -- marks, which every user of the cell can give a job ------------------------------------------------------------
+
+BY_TABLE: Any = {"same_users": False, "users": (User(theirs="ada", ours="ann"),)}
+
+
+@over(
+    ("changes", "owner", "live"),
+    [
+        ({}, "ada", 1),
+        ({}, "root", 0),
+        ({}, "", 0),
+        ({"users": (User(theirs="ada", ours="ann"),)}, "ada", 0),
+        (BY_TABLE, "ann", 1),
+        (BY_TABLE, "ada", 0),
+        (BY_TABLE, "eve", 0),
+    ],
+)
+def test_a_mark_counts_only_with_a_user_as_whom_jobs_come(changes: Any, owner: str, live: int) -> None:
+    pair = Pair(**changes)
+    forged = Foreign("sb.alpha.7.0.5", "2", Being.RUNNING, owner=owner)
+    for now in (0.0, 5.0):
+        pair.away.looked(Look(0, (forged,)), now, now)
+    assert len(pair.away.book.live) == live, "it takes no slot"
+    assert pair.away.watching.forged == 1 - live
+    assert pair.away.due(5.0, 9).deeds == ()
+    pair.away.looked(NOTHING, 10.0, 10.0)
+    assert pair.away.watching.forged == 0
+
+
+def test_a_job_of_another_user_does_not_stand_for_one_that_is_sought() -> None:
+    pair = Pair(**BY_TABLE)
+    key = abroad(pair)
+    restarted(pair, AwayRecord(key=key, stage=Stage.TAKEN, life=20, user="ann", spec=SPEC))
+    forged = Foreign(key.mark, "2", Being.RUNNING, owner="eve")
+    pair.away.looked(Look(0, (forged,)), 5.0, 5.0)
+    assert pair.away.book.records[key].stage == Stage.SOUGHT
+    entry = Ended(key.mark, "3", End(status=0), owner="eve")
+    pair.exchange()
+    pair.away.accounted(pair.away.due(6.0, 9).searches, [entry], 6.0, 6.0)
+    assert pair.away.book.records[key].stage == Stage.SOUGHT
+    own = Foreign(key.mark, "4", Being.RUNNING, owner="ann")
+    pair.away.looked(Look(0, (forged, own)), 10.0, 10.0)
+    record = pair.away.book.records[key]
+    assert (record.stage, record.id, record.user) == (Stage.HERE, "4", "ann")
+    pair.away.looked(Look(0, (forged._replace(being=Being.HELD), own)), 15.0, 15.0)
+    assert [ids for deed, ids in pair.away.due(15.0, 9).deeds if deed == Deed.DELETE] == [], "it is no stray"
+
+
+def test_the_end_of_a_job_that_is_sought_is_that_of_its_user() -> None:
+    pair = Pair(**BY_TABLE)
+    key = abroad(pair)
+    restarted(pair, AwayRecord(key=key, stage=Stage.TAKEN, life=20, user="ann", spec=SPEC))
+    pair.away.looked(NOTHING, 5.0, 5.0)
+    ends = [
+        Ended(key.mark, "3", End(status=0), owner="eve"),
+        Ended(key.mark, "4", End(status=7), owner="ann"),
+        Ended(key.mark, "5", End(status=0), owner="eve"),
+    ]
+    pair.away.accounted(pair.away.due(6.0, 9).searches, ends, 6.0, 6.0)
+    record = pair.away.book.records[key]
+    assert (record.stage, record.id) == (Stage.ENDED, "4")
+
+
+def test_a_number_that_the_cell_gave_is_that_of_the_job() -> None:
+    """Some hosts write the names of users in another way than the plan."""
+    pair = Pair()
+    key = abroad(pair)
+    record = pair.away.book.records[key]
+    pair.away.book.put(replace(record, stage=Stage.HERE, id="2", being=Being.HELD, spec=None), 1.0)
+    pair.away.looked(Look(0, (Foreign(key.mark, "2", Being.RUNNING, owner="ADA"),)), 5.0, 5.0)
+    assert (pair.away.book.records[key].being, pair.away.watching.forged) == (Being.RUNNING, 0)
 
 
 @over("body", [b"", b"\x90", b"\xc1", b"\x91" * 100_000, b"x" * (MESSAGE_BYTES_MAX + 1)])

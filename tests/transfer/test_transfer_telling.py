@@ -7,6 +7,7 @@ from msgspec.structs import replace
 from subord.runtime.transfer.state import COMES, JOBS_MAX, LEAVES
 from subord.services.transfer.away import Away
 from subord.services.transfer.away import Kept as AwayKept
+from subord.services.transfer.cells.interface import Being, Foreign, Look
 from subord.services.transfer.driving.counting import Counts
 from subord.services.transfer.driving.telling import Seen, state_of
 from subord.services.transfer.driving.writing import Sides
@@ -79,3 +80,10 @@ def test_each_job_counts_once_for_each_that_is_true_of_it() -> None:
     for stage in (Stage.TAKEN, Stage.SOUGHT, Stage.TAKEN, Stage.GONE):
         counts.note({}, {coming.key: replace(coming, stage=stage)})
     assert counts.away == {"taken": 1, "returned": 1}
+
+
+def test_forged_marks_are_counted() -> None:
+    sides = sides_of([], [])
+    sides.away.looked(Look(0, (Foreign(key(9, "two").mark, "1", Being.RUNNING, owner="root"),)), 100.0, 100.0)
+    told = state_of(sides, Seen(), LinkCounts(), 1, "gridengine")
+    assert (told.forged, told.coming) == (1, {})

@@ -73,8 +73,9 @@ class State(Told, frozen=True, kw_only=True):
     here, None: not known; `room`: how many more could come. `permits_given`, `permits_held`: not used yet.
     `starters`: methods that wait for the end of a job. `leaving`, `coming`: jobs by state. `left`, `taken`: what came
     of jobs in this process, by words of services/transfer/driving/counting.py. `full`: jobs that were refused since
-    there was no room for their records. `calls`, `calls_failed`: of the batch system. `messages`, `bytes`,
-    `refusals`, `failures`: of the link. `left_out`: of `jobs`."""
+    there was no room for their records. `forged`: jobs here with marks that count for nothing. `calls`,
+    `calls_failed`: of the batch system. `messages`, `bytes`, `refusals`, `failures`: of the link. `left_out`: of
+    `jobs`."""
 
     batch: _Text = ""
     cluster: _Short = ""
@@ -102,6 +103,7 @@ class State(Told, frozen=True, kw_only=True):
     left: Numbers = msgspec.field(default_factory=dict)
     taken: Numbers = msgspec.field(default_factory=dict)
     full: int = 0
+    forged: int = 0
     looks: int = 0
     calls_failed: int = 0
     messages: Numbers = msgspec.field(default_factory=dict)

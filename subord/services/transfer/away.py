@@ -53,7 +53,7 @@ class Away:
         self.refused = 0
         """Jobs that were not taken since there was no room for their records."""
         self.book = Book(kept.records, now)
-        self.watching = Watching(self.book, plan.peer_name)
+        self.watching = Watching(self.book, plan)
         self.watching.restored_life = kept.restored_life
         self.written = kept.written
         """How often the records were written; the caller sets it after each time."""
@@ -67,7 +67,7 @@ class Away:
     def follow(self, plan: Plan) -> None:
         """Another version of the plan. Jobs that are here go on."""
         self.plan = plan
-        self.watching.peer = plan.peer_name
+        self.watching.plan = plan
 
     def changes(self) -> Changes:
         """Since the last call."""

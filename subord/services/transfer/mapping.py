@@ -68,6 +68,13 @@ def local_user(plan: Plan, theirs: str) -> str | Stays:
     return ours or Stays(f"the user {theirs} has no account in the other cluster")
 
 
+def is_taken_as(plan: Plan, ours: str) -> bool:
+    """Whether a job of the other cluster may run as this user of this one."""
+    if any(each.ours == ours for each in plan.users):
+        return True
+    return local_user(plan, ours) == ours
+
+
 def _requests(plan: Plan, there: TransferQueue, asked: Pairs) -> Pairs:
     table = {each.name: each for each in plan.requests}
     found = dict[str, str]()

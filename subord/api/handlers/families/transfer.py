@@ -55,6 +55,8 @@ def _jobs(found: State) -> Iterator[Metric]:
     yield _counts("taken", text, "result", dict.fromkeys(("taken", "ended", "returned", "unknown"), 0) | found.taken)
     text = "Jobs that went back since there was no room for more records"
     yield CounterMetricFamily("subord_transfer_full", text, value=float(found.full))
+    text = "Jobs here with a mark of a job of the other cluster that count for nothing, since their users are others"
+    yield _gauge("forged", text, found.forged)
 
 
 def _room(found: State) -> Iterator[Metric]:

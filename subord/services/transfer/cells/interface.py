@@ -34,13 +34,14 @@ class Being(StrEnum):
 class Foreign(NamedTuple):
     """A job with a mark. `id`: of this cell; several jobs may have one mark. `reason`: of the state ERROR, in words;
     it may be "". `is_unstarted`: the cell knows for sure that no process of the job has ever run; False: it may have.
-    """
+    `owner`: the user, who may have given the job its mark; "": not known."""
 
     mark: str
     id: str
     being: Being
     reason: str = ""
     is_unstarted: bool = False
+    owner: str = ""
 
 
 class Leaving(NamedTuple):
@@ -93,12 +94,14 @@ class Sought(NamedTuple):
 
 
 class Ended(NamedTuple):
-    """`has_run`: False: it was deleted before it started, or could not be started at all."""
+    """`has_run`: False: it was deleted before it started, or could not be started at all. `owner`: as in Foreign; ""
+    only for a job that was sought by its number."""
 
     mark: str
     id: str
     end: End
     has_run: bool = True
+    owner: str = ""
 
 
 class Cell(Protocol):

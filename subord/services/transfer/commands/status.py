@@ -73,6 +73,8 @@ def host_lines(host: Document) -> Iterator[str]:
         yield f"in this process: {'; '.join(f'{words} {text}' for text, words in totals if text)}"
     if host["full"]:
         yield f"{count(host['full'], 'job')} went back since there was no room for more records"
+    if host["forged"]:
+        yield f"{count(host['forged'], 'job')} here with a forged mark of a job of the other cluster: left alone"
 
 
 def _s(number: int) -> str:

@@ -76,6 +76,7 @@ def state_of(sides: Sides, seen: Seen, counts: Counts, version: int, batch: str)
         left=dict(sides.counts.home),
         taken=dict(sides.counts.away),
         full=of_home.refused + of_away.refused,
+        forged=of_away.watching.forged,
         looks=seen.looks,
         calls_failed=seen.calls_failed,
         messages=dict(counts.messages),

@@ -27,6 +27,8 @@ from subord.services.transfer.cells.interface import (
 )
 from subord.services.transfer.exchange import Stage
 from subord.services.transfer.jobs import KILL, End, Key, Wanted, key_of
+from subord.services.transfer.mapping import is_taken_as
+from subord.services.transfer.plan import Plan
 from subord.services.transfer.sides.book import Book, Memo, finished
 from subord.services.transfer.states import AwayRecord, Doom
 
@@ -60,14 +62,16 @@ class Watching:
     """`restored_life`: jobs that came before this life may have been forgotten, since an older copy of the records
     was restored; 0: no."""
 
-    def __init__(self, book: Book, peer: str) -> None:
+    def __init__(self, book: Book, plan: Plan) -> None:
         self.book = book
-        self.peer = peer
+        self.plan = plan
         self.restored_life = 0
         self.has_heard = False
         """Of home, in this life: it tells whether the records are an older copy."""
         self.looked_at: float | None = None
         self.pending = 0
+        self.forged = 0
+        """Jobs of the last look whose marks count for nothing, because their users are others."""
         self._strays = list[str]()
         self._is_fresh = False
         self._attention = set[Key]()
@@ -77,10 +81,15 @@ class Watching:
     def looked(self, look: Look, began: float, now: float) -> None:
         """`began`: when the query was started."""
         found = defaultdict[Key, list[Foreign]](list)
+        self.forged = 0
         for each in look.foreign:
             key = key_of(each.mark)
-            if key is not None and key.cluster == self.peer:
+            if key is None or key.cluster != self.plan.peer_name:
+                continue
+            if self._is_true(key, each):
                 found[key].append(each)
+            else:
+                self.forged += 1
         missing = [each for each in self.book.alive() if each.key not in found]
         for key in sorted(found):
             self._found(key, found[key], began, now)
@@ -88,6 +97,16 @@ class Watching:
             self._missing(record, began, now)
         self.looked_at, self.pending, self._is_fresh = began, look.pending, True
         self._attention |= self.book.live
+
+    def _is_true(self, key: Key, job: Foreign | Ended) -> bool:
+        """Whether the job has the mark from this side. The number that the cell gave for a job says enough; of a job
+        whose user no record has, it must be one as whom jobs come."""
+        record = self.book.records.get(key)
+        if record is not None and record.id and record.id == job.id:
+            return True
+        if record is not None and record.user:
+            return record.user == job.owner
+        return is_taken_as(self.plan, job.owner)
 
     def _found(self, key: Key, entries: list[Foreign], began: float, now: float) -> None:
         record = self.book.records.get(key)
@@ -115,6 +134,7 @@ class Watching:
             record,
             stage=Stage.HERE,
             id=found.id,
+            user=record.user or found.owner,
             spec=None,
             is_released=record.stage != Stage.TAKEN or found.being != Being.HELD,
             was_stopped=record.was_stopped or found.being == Being.SUSPENDED,
@@ -190,7 +210,11 @@ class Watching:
             record = None if key is None else self.book.records.get(key)
             if key is None or record is None or self.book.memos[key].missing_at is None or not record.is_live:
                 continue
-            entries = [each for each in by_key[key] if record.stage != Stage.HERE or each.id == record.id]
+            entries = [
+                each
+                for each in by_key[key]
+                if (record.stage != Stage.HERE or each.id == record.id) and self._is_true(key, each)
+            ]
             if entries:
                 self._entered(record, max(entries, key=lambda each: each.has_run), now)
             else:

@@ -91,8 +91,8 @@ class HostDocument(msgspec.Struct, frozen=True, kw_only=True):
     the other cluster, null: not known; `offer`: how many more it takes. `pending`: jobs that wait here; `room`:
     how many more may come. `permits_given`, `permits_held`: of both directions, not used yet. `starters`: methods
     that wait. `leaving`, `coming`: jobs by state. `left`, `taken`: what came of jobs since the agent has the plan.
-    `full`: jobs that were refused since there was no room for their records. `looks`, `calls_failed`: of the batch
-    system."""
+    `full`: jobs that were refused since there was no room for their records. `forged`: jobs here that have the mark
+    of a job of the other cluster, and another user. `looks`, `calls_failed`: of the batch system."""
 
     address: Address
     state: str
@@ -120,6 +120,7 @@ class HostDocument(msgspec.Struct, frozen=True, kw_only=True):
     left: dict[str, int]
     taken: dict[str, int]
     full: Count
+    forged: Count
     looks: Count
     calls_failed: Count
 

@@ -150,6 +150,7 @@ def _host(node: NodeApi, plan: Plan, host: _Host) -> HostDocument:
         left=seen.left,
         taken=seen.taken,
         full=seen.full,
+        forged=seen.forged,
         looks=seen.looks,
         calls_failed=seen.calls_failed,
     )

@@ -20,7 +20,7 @@ _QUEUE_AGAIN: Final = frozenset({24, 25})
 _AFTER_JOB: Final = 100
 _SIGNALS: Final = 128
 _FIELDS_MIN: Final = 45
-_HOST, _NUMBER, _ACCOUNT = 1, 5, 6
+_HOST, _OWNER, _NUMBER, _ACCOUNT = 1, 3, 5, 6
 _SUBMITTED, _STARTED, _ENDED, _FAILED, _STATUS, _WALL = 8, 9, 10, 11, 12, 13
 _USER, _SYSTEM, _RESIDENT = 14, 15, 16
 _CPU: Final = 36
@@ -88,7 +88,7 @@ def _ended(line: str) -> Ended | None:
         failed=_failed(fields, failed),
         usage=_usage(fields),
     )
-    return Ended(fields[_ACCOUNT], fields[_NUMBER], end, has_run=int(fields[_STARTED]) > 0)
+    return Ended(fields[_ACCOUNT], fields[_NUMBER], end, int(fields[_STARTED]) > 0, fields[_OWNER])
 
 
 def _failed(fields: list[str], failed: int) -> str:

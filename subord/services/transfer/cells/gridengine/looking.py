@@ -74,4 +74,5 @@ def _is_for(transfer: Sequence[str], job: Job) -> bool:
 def _foreign(job: Job, detail: Detail) -> Foreign:
     being = _BEINGS.get(job.state, Being.ERROR)
     reason = "" if being != Being.ERROR else detail.reason or f"its state is {job.word!r}"
-    return Foreign(detail.mark, job.id, being, reason, is_unstarted="q" in job.word and "R" not in job.word)
+    is_unstarted = "q" in job.word and "R" not in job.word
+    return Foreign(detail.mark, job.id, being, reason, is_unstarted, job.owner)

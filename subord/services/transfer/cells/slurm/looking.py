@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
 from subord.services.batch.arrays import Expansion
-from subord.services.batch.records import Finished, JobState
+from subord.services.batch.records import Finished, Job, JobState
 from subord.services.batch.slurm.answers import AnyAnswer, JobAnswer, read
 from subord.services.batch.slurm.queue import ENDED, finished_of, records_of
 from subord.services.transfer.cells.interface import Being, Ended, Foreign, Look, Sought
@@ -63,7 +63,7 @@ def seen_in(text: str) -> Seen:
             records = list(records_of(job, expansion))
             pending += sum(each.tasks for each in records if each.state == JobState.QUEUED)
             if job.mark and records:
-                foreign.append(_foreign(job, records[0].state))
+                foreign.append(_foreign(job, records[0]))
     return Seen(Look(pending, tuple(foreign)), tuple(_ended(job) for job in jobs if job.mark and _is_over(job)))
 
 
@@ -97,11 +97,11 @@ def _usage(finished: Finished) -> Usage:
     )
 
 
-def _foreign(job: CellJob, state: JobState) -> Foreign:
-    being = _BEINGS.get(state, Being.ERROR)
+def _foreign(job: CellJob, record: Job) -> Foreign:
+    being = _BEINGS.get(record.state, Being.ERROR)
     reason = f"{job.job_state}: {job.state_description or job.state_reason}" if being == Being.ERROR else ""
     is_unstarted = job.job_state == "PENDING" and job.restart_cnt == 0
-    return Foreign(job.mark, job.number, being, reason[:300], is_unstarted)
+    return Foreign(job.mark, job.number, being, reason[:300], is_unstarted, record.owner)
 
 
 def _is_over(job: CellJob) -> bool:
@@ -110,4 +110,4 @@ def _is_over(job: CellJob) -> bool:
 
 def _ended(job: CellJob) -> Ended:
     finished = finished_of(job)
-    return Ended(job.mark, job.number, end_of(finished, job.job_state), has_run=finished.started is not None)
+    return Ended(job.mark, job.number, end_of(finished, job.job_state), finished.started is not None, finished.owner)
