@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from pathlib import Path
@@ -90,6 +91,17 @@ async def test_a_program_that_is_missing_is_named(tmp_path: Path) -> None:
     ran = await Commands({}).run(str(tmp_path / "squeue"))
     assert isinstance(ran, Unavailable)
     assert ran.fault == Fault.MISSING
+
+
+async def test_the_umask_of_the_agent_is_not_that_of_commands() -> None:
+    """sbatch gives its own to the job."""
+    before = os.umask(0o077)
+    try:
+        ran = await Commands({}).run("sh", "-c", "umask")
+    finally:
+        os.umask(before)
+    assert isinstance(ran, Ran)
+    assert ran.text == "0022\n"
 
 
 @pytest.mark.parametrize("words", [("echo", "a\0b"), ("echo", "\ud800"), ("env", "\0")], ids=ascii)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
@@ -239,6 +240,14 @@ def lab() -> Iterator[Lab]:
         yield found
 
 
+@pytest.fixture
+def umask(lab: Lab) -> Iterator[None]:
+    """As the unit of the agent has it. The daemons of the lab have another one."""
+    before = os.umask(0o077)
+    yield
+    os.umask(before)
+
+
 async def until(condition: Callable[[], Awaitable[object]], facts: list[Any]) -> None:
     with trio.move_on_after(WAIT_S_MAX):
         while not await condition():  # noqa: ASYNC110 - other processes make it true
@@ -248,7 +257,7 @@ async def until(condition: Callable[[], Awaitable[object]], facts: list[Any]) ->
 
 
 @pytest.mark.slow
-async def test_foreign_jobs_of_a_real_cell(lab: Lab) -> None:
+async def test_foreign_jobs_of_a_real_cell(lab: Lab, umask: None) -> None:
     own = SlurmCell(Commands(ENVIRONMENT, tuple(lab.room.words())))
     last: list[Any] = [None]
 
@@ -268,7 +277,7 @@ async def test_foreign_jobs_of_a_real_cell(lab: Lab) -> None:
     output = lab.room.make("out", owner="ann") / "o%"
     array = await submit(
         1,
-        '#SBATCH --partition=nosuch\necho "$SLURM_ARRAY_TASK_ID [$1][$A]"; exit 5\n',
+        '#SBATCH --partition=nosuch\necho "$SLURM_ARRAY_TASK_ID [$1][$A] $(umask)"; exit 5\n',
         task=5,
         arguments=("a b",),
         environment=(("A", "x,y'\""),),
@@ -311,4 +320,4 @@ async def test_foreign_jobs_of_a_real_cell(lab: Lab) -> None:
         long.id: (137, 9, True),
         waiting.id: (137, 9, False),
     }
-    assert output.read_text() == "5 [a b][x,y'\"]\n"
+    assert output.read_text() == "5 [a b][x,y'\"] 0022\n"

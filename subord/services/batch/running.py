@@ -31,6 +31,10 @@ ENVIRONMENT: Final = {"PATH": PATH, "LC_ALL": "C.UTF-8", "TZ": "UTC", "HOME": "/
 """In UTC no hour comes twice. Both systems print the times of their own clock in the zone of the one that asks."""
 
 
+UMASK: Final = 0o022
+"""That of the agent is stricter; sbatch gives its own to the job."""
+
+
 class Ran(NamedTuple):
     """A command that has ended by itself."""
 
@@ -92,6 +96,7 @@ class Commands:
                 env=self._environment,
                 cwd="/",
                 start_new_session=True,
+                umask=UMASK,
             )
         except OSError as error:
             return _not_started(words[0], error)
