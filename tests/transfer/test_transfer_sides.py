@@ -253,6 +253,37 @@ def test_jobs_of_a_third_cluster_are_left_alone() -> None:
     assert list(pair.home.desk.strange) == [Key("alpha", "7", 0, 5)]
 
 
+@over(
+    ("slots", "most", "stage"), [(1, 1, Stage.TAKEN), (4, 4, Stage.TAKEN), (5, 4, Stage.GONE), (1000, 2, Stage.GONE)]
+)
+def test_a_job_with_more_slots_than_may_come_goes_home(slots: int, most: int, stage: Stage) -> None:
+    pair = Pair(slots_max=most)
+    key = pair.start(1, spec=replace(SPEC, parallel="mpi", slots=slots))
+    assert key is not None
+    pair.ready()
+    for _ in range(3):
+        pair.exchange()
+    record = pair.away.book.records[key]
+    assert record.stage == stage
+    if stage == Stage.GONE:
+        assert f"{slots} slots" in record.reason
+        pair.home.let_go([key], is_done=True)
+        verdict = verdict_of(pair.home.desk.records[key])
+        assert verdict is not None
+        assert verdict.verb == Verb.STAY
+
+
+def test_of_the_limit_a_parallel_job_takes_as_much_as_another() -> None:
+    """docs/transfer.md says so under Limits."""
+    pair = Pair(slots_max=4)
+    for job in range(6):
+        pair.start(job, spec=replace(SPEC, parallel="mpi", slots=4))
+    pair.ready()
+    for _ in range(4):
+        pair.exchange()
+    assert len(pair.away.book.live) == 4
+
+
 # -- marks, which every user of the cell can give a job ------------------------------------------------------------
 
 BY_TABLE: Any = {"same_users": False, "users": (User(theirs="ada", ours="ann"),)}

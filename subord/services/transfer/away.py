@@ -195,6 +195,11 @@ class Away:
         if isinstance(user, Stays):
             self.book.put(finished(record, Stage.GONE, user.reason), now)
             return
+        most = max(1, self.plan.slots_max)  # 0: the permit is of an earlier plan
+        if submit.spec.slots > most:
+            reason = f"it needs {submit.spec.slots} slots, and the other cluster takes jobs of at most {most}"
+            self.book.put(finished(record, Stage.GONE, reason), now)
+            return
         spec = replace(submit.spec, project=self.plan.project)
         self.book.put(replace(record, user=user, spec=spec), now)
         self.watching.attend(submit.key)

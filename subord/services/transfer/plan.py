@@ -93,9 +93,10 @@ class Plan(_Strict, frozen=True, kw_only=True):
     """`host`: the position of the node that has the transfer queues; 0: no job crosses. `cluster`: how this cluster
     calls itself. `queues`: (): no job leaves.
 
-    Of jobs that come here: `slots_max`: how many there may be, whatever they do; 0: none comes. `idle_pending_max`:
-    this cluster is idle, and jobs come, while so many or fewer wait. `users`: who runs as whom; `same_users`: others
-    as the user of the same name; `uid_min`: none as a user whose number here is less. `project`: which they get.
+    Of jobs that come here: `slots_max`: how many there may be, whatever they do, each with at most so many slots;
+    0: none comes. `idle_pending_max`: this cluster is idle, and jobs come, while so many or fewer wait. `users`: who
+    runs as whom; `same_users`: others as the user of the same name; `uid_min`: none as a user whose number here is
+    less. `project`: which they get.
     Of jobs that leave: `requests`, `parallels`: what they become; `passes_others`: what has no line there is passed
     as it is, otherwise such a job stays here. `opt_out`: the request that keeps a job here. `permit_s`: a job that is
     in a transfer queue for so long without a permit goes back, and may be sent again.
