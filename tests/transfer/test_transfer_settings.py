@@ -19,7 +19,9 @@ from subord.services.transfer.cells.gridengine.settings import (
     queue_fields,
     scripts,
 )
+from subord.services.transfer.plan import Plan
 
+DOCS = Path(__file__).parents[2] / "docs"
 RECORDED = Path(__file__).parent / "recorded"
 OWN = Settings("a-head", "/run/agent", queue="transfer1", slots=12, threshold=5, program=("/usr/bin/python3", "-I"))
 READ = "sh -c for path;"
@@ -51,13 +53,13 @@ def answers(**changed: Answer) -> dict[str, Answer]:
 def test_the_values_of_the_text() -> None:
     """As in transfer-queues.txt: the queue is of the type BATCH, the sensor reports every 9 s, and 5 alarms at 5."""
     fields = queue_fields(OWN)
-    assert (fields["qtype"], fields["slots"], fields["load_thresholds"]) == ("BATCH", "12", "away_pending=5")
+    assert (fields["qtype"], fields["slots"], fields["load_thresholds"]) == ("BATCH", "12", "otherjobs=5")
     assert (fields["prolog"], fields["epilog"], fields["rerun"]) == ("NONE", "NONE", "TRUE")
     assert fields["complex_values"] == "remote=TRUE"
     assert host_fields(OWN) == {"load_sensor": "/etc/subord/transfer/sensor", "load_report_time": "00:00:09"}
     assert queue_fields(OWN._replace(threshold=None))["load_thresholds"] == "NONE", "for many short jobs"
     assert "remote remote BOOL == YES NO 0 0" in printed(OWN)
-    assert "away_pending away_pending INT >= NO NO 0 0" in printed(OWN)
+    assert "otherjobs otherjobs INT >= NO NO 0 0" in printed(OWN)
     assert "qconf -aattr queue complex_values remote=FALSE all.q" in printed(OWN)
 
 
@@ -74,7 +76,7 @@ def test_scripts_are_shell(tmp_path: Path) -> None:
         script = tmp_path / Path(path).name
         script.write_text(text.replace("exec ", "printf '%s,' ", 1))
         said = subprocess.run(["sh", script, "a b", "$x"], capture_output=True, text=True, check=True).stdout
-        last = "away_pending" if script.name == "sensor" else "a b,$x"
+        last = "otherjobs" if script.name == "sensor" else "a b,$x"
         assert said == f"/opt/a b/python3,{script.name},--socket,/run/an agent's,{last},"
 
 
@@ -99,7 +101,7 @@ async def test_what_is_so_is_left_alone() -> None:
     there = answers(
         **{
             "qconf_-sql": "all.q\ntransfer1\n",
-            "qconf_-sc": recorded("qconf-sc.txt") + "away_pending away_pending INT >= NO NO 0 0\n",
+            "qconf_-sc": recorded("qconf-sc.txt") + "otherjobs otherjobs INT >= NO NO 0 0\n",
             "qconf_-sconfl": "a-head\n",
             "qconf_-sconf a-head": "#a-head:\nmailer /bin/mail\nload_sensor /etc/subord/transfer/sensor\n"
             "load_report_time 00:00:09\n",
@@ -144,3 +146,9 @@ async def test_a_user_without_rights_is_told_so() -> None:
     outcome = await setup.set_up(said, OWN)
     assert isinstance(outcome, Unavailable)
     assert outcome.fault == Fault.RIGHTS
+
+
+def test_the_complexes_are_called_as_in_a_plan() -> None:
+    plan = Plan(host=1)
+    assert (Settings("h", "/s").value, Settings("h", "/s").remote) == (plan.sensor, plan.opt_out)
+    assert not [each for each in DOCS.glob("transfer*.md") if "away_pending" in each.read_text(encoding="utf-8")]

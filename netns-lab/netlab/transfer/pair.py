@@ -81,7 +81,6 @@ class Pair:
             },
             "queues": [{"name": QUEUE}],
             "slots_max": tree.slots,
-            "sensor": "away_pending",
             **changed,
         }
 

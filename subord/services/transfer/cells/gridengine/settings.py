@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
 from subord.services.transfer.methods import METHODS, SOCKET
+from subord.services.transfer.plan import REMOTE, SENSOR
 
 SENSOR_S: Final = 9
 SEQUENCE: Final = 1000
@@ -53,8 +54,8 @@ class Settings(NamedTuple):
     queue: str = "transfer"
     slots: int = 40
     threshold: int | None = None
-    value: str = "away_pending"
-    remote: str = "remote"
+    value: str = SENSOR
+    remote: str = REMOTE
     others: tuple[str, ...] = ("all.q",)
     parallel: tuple[str, ...] = ()
     folder: str = "/etc/subord/transfer"
