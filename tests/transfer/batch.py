@@ -205,7 +205,9 @@ class Batch:
         )
         leaving = (Leaving(job.id, 0, job.suspends, job.killed) for job in jobs if job.in_transfer)
         bound = ((job.id, 0) for job in jobs if job.is_bound and not job.in_transfer and job.run is None)
-        return Look(len(waiting), tuple(foreign), tuple(leaving), tuple(bound))
+        queued = (job for job in jobs if job.being == Being.QUEUED and job.run is None and not job.mark)
+        again = ((job.id, 0) for job in queued if job.was_started)
+        return Look(len(waiting), tuple(foreign), tuple(leaving), tuple(bound), tuple(again))
 
     def submit(self, mark: str, user: str, spec: Spec) -> Submitted | Refused:
         if any(name == "bad" for name, _ in spec.requests):

@@ -35,6 +35,11 @@ class Run:
     status: int = 0
     signal: int = 0
 
+    @property
+    def is_whole(self) -> bool:
+        """It has come to its end by itself."""
+        return self.ended is not None and self.signal != 9
+
 
 @dataclass
 class Times:
@@ -154,6 +159,7 @@ class World:
         running = [each for each in self.runs[work] if each.ended is None]
         if running:
             raise BrokenError(f"twice: {work} begins at {cell} as {key} while {running} runs")
+        self.counts["after its end"] += any(each.is_whole for each in self.runs[work])
         if key is not None:
             if self.by_key[key]:
                 raise BrokenError(f"again: {key} runs a second time: {self.by_key[key]}")

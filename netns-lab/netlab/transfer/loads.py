@@ -1,7 +1,8 @@
 """Jobs in the transfer queues of two trees, and what an observer outside of both sees of them.
 
-Each job writes a line to a file of its own when it begins, and ends with a status of its own. The observer compares
-these files, and the accounting of both cells, with what was submitted. Invariant: nothing here asks an agent.
+Each job writes a line to a file of its own when it begins, another one before it ends, and ends with a status of its
+own. The observer compares these files, and the accounting of both cells, with what was submitted. Invariant: nothing
+here asks an agent.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -23,6 +25,8 @@ from netlab.transfer.trees import QUEUE, TreeLab
 RUNS: Final = f"{HOME}/runs"
 AGAIN: Final = 99
 """The status of a job that waits again."""
+LOST: Final = (19, 25)
+"""Failures of a run whose host has died, and of one that the batch system has queued again."""
 MARK: Final = "sb."
 """The account of a job of another cluster begins so."""
 LOOK_S: Final = 0.5
@@ -42,6 +46,11 @@ class Run(NamedTuple):
     began_at: int
     ended_at: int
 
+    @property
+    def is_end(self) -> bool:
+        """The job is not started again."""
+        return self.status != AGAIN and self.failed not in LOST
+
 
 def runs_of(tree: TreeLab) -> list[Run]:
     """What the accounting of its cell has."""
@@ -51,6 +60,10 @@ def runs_of(tree: TreeLab) -> list[Run]:
 def outside(tree: TreeLab, path: str) -> Path:
     """Where a file that hosts share is for this process."""
     return tree.path / files.SHARED / Path(path).relative_to(host.SHARED)
+
+
+def _script(tag: str, lasts_s: float, status: int) -> str:
+    return f"echo begins >>{RUNS}/{tag}; sleep {lasts_s:g}; echo ends >>{RUNS}/{tag}; exit {status}"
 
 
 def _runs(file: Path) -> Iterator[Run]:
@@ -92,7 +105,7 @@ class Load:
     def submit(self, tree: TreeLab, status: int | None = 0, lasts_s: float = 1.0, *options: str) -> Job:
         with self._lock:
             tag = f"{self._name}.{tree.name}.{len(self.jobs)}"
-            script = f"echo $JOB_ID >>{RUNS}/{tag}; sleep {lasts_s:g}; exit {status or 0}"
+            script = _script(tag, lasts_s, status or 0)
             job = Job(tree, tree.submit(script, *options), tag, status)
             self.jobs.append(job)
         return job
@@ -103,7 +116,7 @@ class Load:
             first = len(self.jobs)
             tags = [f"{self._name}.{tree.name}.{first + number}" for number in range(count)]
             lines = "".join(
-                f"printf '%s\\n' 'echo $JOB_ID >>{RUNS}/{tag}; sleep {lasts_s:g}; exit {number % 8}' | "
+                f"printf '%s\\n' '{_script(tag, lasts_s, number % 8)}' | "
                 f"qsub -terse -wd {HOME} -j y -o /dev/null -q {QUEUE}\n"
                 for number, tag in enumerate(tags)
             )
@@ -128,7 +141,7 @@ class Load:
 
     def left(self) -> list[Job]:
         """Jobs whose end their own accounting does not have yet."""
-        over = {each.name: {run.job for run in self.runs(each) if run.status != AGAIN} for each in self.pair.trees}
+        over = {each.name: {run.job for run in self.runs(each) if run.is_end} for each in self.pair.trees}
         return [each for each in self.jobs if each.id not in over[each.tree.name]]
 
     def await_ended(self, seconds: float) -> None:
@@ -144,37 +157,39 @@ class Load:
         """Since the load was made."""
         return runs_of(tree)[self._before[tree.name] :]
 
-    def starts(self, job: Job) -> list[str]:
-        """The trees where it has begun."""
+    def starts(self, job: Job, what: str = "begins") -> list[str]:
+        """The trees where it has begun. `what`: "ends": where it has come to its end by itself."""
         found = []
         for each in self.pair.trees:
             file = outside(each, f"{RUNS}/{job.tag}")
-            found += [each.name] * (len(file.read_text().splitlines()) if file.exists() else 0)
+            found += [each.name] * (file.read_text().split().count(what) if file.exists() else 0)
         return found
 
-    def faults(self, *, may_be_unknown: bool = False) -> list[str]:
-        """What an observer has to complain of. `may_be_unknown`: jobs may end in error, as such whose end is not
-        known."""
-        found = []
+    def faults(self, *, may_begin_again: bool = False) -> list[str]:
+        """What an observer has to complain of. `may_begin_again`: a job that has not come to its end may, since its
+        transfer host has died."""
         runs = {each.name: self.runs(each) for each in self.pair.trees}
-        in_error = {
-            each.name: {job for job, state in each.states().items() if "E" in state} for each in self.pair.trees
-        }
-        for job in self.jobs:
-            ends = [run for run in runs[job.tree.name] if run.job == job.id and run.status != AGAIN]
-            starts = self.starts(job)
-            if len(starts) > 1:
-                found.append(f"{job.tag} ({job.id}) has begun {len(starts)} times: {starts}")
-            if may_be_unknown and job.id in in_error[job.tree.name]:
-                continue
-            if len(ends) != 1:
-                found.append(f"{job.tag} ({job.id}) has {len(ends)} ends at home: {ends}")
-            elif job.wanted is not None and ends[0].status != job.wanted:
-                found.append(f"{job.tag} ({job.id}) ended with {ends[0].status}, not {job.wanted}; begun {starts}")
+        found = [text for job in self.jobs for text in self._of_job(job, runs[job.tree.name], may_begin_again)]
         for each in self.pair.trees:
-            marks = Counter(run.account for run in runs[each.name] if run.account.startswith(MARK) and run.began_at)
-            found += [f"{mark} ran {count} times at {each.name}" for mark, count in marks.items() if count > 1]
+            found += _of_cell(each.name, runs[each.name])
         return found
+
+    def _of_job(self, job: Job, runs: list[Run], may_begin_again: bool) -> Iterator[str]:
+        about, ends = f"{job.tag} ({job.id})", [run for run in runs if run.job == job.id and run.is_end]
+        begun, ended = self.starts(job), self.starts(job, "ends")
+        if len(begun) > 1 and not may_begin_again:
+            yield f"{about} has begun {len(begun)} times: {begun}"
+        if len(ended) > 1 or (len(begun) > 1 and not self._ends_last(job)):
+            yield f"{about} has come to its end {len(ended)} times, begun {begun}"
+        if len(ends) != 1:
+            yield f"{about} has {len(ends)} ends at home: {ends}"
+        elif job.wanted is not None and ends[0].status != job.wanted:
+            yield f"{about} ended with {ends[0].status}, not {job.wanted}; begun {begun}"
+
+    def _ends_last(self, job: Job) -> bool:
+        """It has not begun after its end, as far as one tree can tell."""
+        files = (outside(each, f"{RUNS}/{job.tag}") for each in self.pair.trees)
+        return not any("ends begins" in " ".join(file.read_text().split()) for file in files if file.exists())
 
     def abroad(self) -> int:
         """How many jobs have begun in the other tree."""
@@ -203,6 +218,21 @@ class Load:
 
     def facts(self) -> str:
         return f"left: {_shown(each.tag for each in self.left())}. " + " ".join(map(_facts, self.pair.trees))
+
+
+def _of_cell(name: str, runs: list[Run]) -> Iterator[str]:
+    """Of foreign jobs: no attempt runs twice, and no two attempts of a job overlap."""
+    by_job: dict[str, list[Run]] = {}
+    for run in runs:
+        if run.account.startswith(MARK) and run.began_at:
+            by_job.setdefault(run.account.rpartition(".")[0], []).append(run)
+    for job, all_runs in by_job.items():
+        ordered = sorted(all_runs, key=lambda run: run.began_at)
+        marks = [run.account for run in ordered]
+        if len(set(marks)) != len(marks):
+            yield f"{job} ran twice by one attempt at {name}: {marks}"
+        if any(later.began_at < earlier.ended_at for earlier, later in pairwise(ordered)):
+            yield f"two attempts of {job} overlap at {name}: {ordered}"
 
 
 def _shown(names: Iterable[str]) -> str:

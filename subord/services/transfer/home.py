@@ -4,7 +4,8 @@ Inputs are calls of the queue's methods, looks at the own batch system, and answ
 messages, outcomes for starters, and changes of records. The caller writes the changes to the disk, then tells
 starters the news, then sends the message. Invariants: each job is sent once for each permit; it goes back to the own
 batch system only if it was never sent, or the other side has said that it will never run there; an attempt is neither
-sent nor goes back while an earlier attempt may still run.
+sent nor goes back while an earlier attempt may still run. A job whose starter has died with its host goes on: the
+starter that the batch system starts next waits for the same attempt, also if that has ended meanwhile.
 """
 
 from __future__ import annotations
@@ -108,6 +109,9 @@ class Home:
         work = start.job, start.task
         newest = self.desk.newest(work)
         attempt = start.attempt
+        if not attempt and newest is not None and self._goes_on(newest):
+            self._again(newest, start)
+            return newest
         if not attempt:
             last = max((each.attempt for each in self.desk.attempts(work)), default=0)
             attempt = max(start.at_ms, last + 1)
@@ -143,6 +147,13 @@ class Home:
             if start.was_sent:
                 self.desk.put(replace(record, state=HomeState.SENDING, first_life=0))
         self.desk.news[key] = None
+
+    def _goes_on(self, key: Key) -> bool:
+        """Whether a starter that is new waits for an attempt that was sent before: it may run, or has ended, and
+        nothing has deleted it."""
+        record, memo = self.desk.records[key], self.desk.memos[key]
+        may_have_run = record.state in (HomeState.SENDING, HomeState.ABROAD, HomeState.ENDED, HomeState.UNKNOWN)
+        return may_have_run and record.wanted != Wanted.DELETED and not memo.is_here and not record.is_told
 
     def _supersede(self, key: Key) -> None:
         """The batch system has started the job anew, so nothing waits for earlier attempts."""
@@ -194,14 +205,19 @@ class Home:
 
     # -- the own batch system ---------------------------------------------------------------------------------------
 
-    def looked(self, leaving: Iterable[Leaving], began: float) -> None:
+    def looked(self, leaving: Iterable[Leaving], began: float, restarting: Iterable[tuple[str, int]] = ()) -> None:
         """At the jobs that are in a transfer queue; the query was started at `began`. It tells what calls of
-        methods have missed."""
-        present = {(each.job, each.task): each for each in leaving}
+        methods have missed. `restarting`: jobs that were started before, and wait: their next starter goes on with
+        what is abroad."""
+        present, waiting = {(each.job, each.task): each for each in leaving}, set(restarting)
         for key in sorted(self.desk.records):
             memo, record = self.desk.memos[key], self.desk.records[key]
             there = present.get(key.work)
             if there is None or key != self.desk.newest(key.work):
+                if key.work in waiting and key == self.desk.newest(key.work) and self._goes_on(key):
+                    if key in self.desk.open and began > memo.wanted_at:
+                        self._want(key, Wanted.RUN)  # nothing that waits is suspended
+                    continue
                 if not memo.is_here and not record.is_told and began >= memo.left_at + ABSENT_S:
                     self._abandon(key)
             elif key in self.desk.open and began > memo.wanted_at:
@@ -236,9 +252,15 @@ class Home:
                 self.desk.settle(key)
 
     def forgotten_bonds(self, bound: Iterable[tuple[str, int]]) -> list[tuple[str, int]]:
-        """Jobs that the batch system has bound, and of which nothing is known, since an older copy of the records was
-        restored: they are let go."""
-        return [each for each in bound if self.sending.is_synced and not self.desk.attempts(each)]
+        """Jobs that the batch system has bound, and of which nothing is known, or only how they ended, since an older
+        copy of the records was restored: they are let go."""
+        if not self.sending.is_synced:
+            return []
+        return [each for each in bound if not any(map(self._needs_bond, self.desk.attempts(each)))]
+
+    def _needs_bond(self, key: Key) -> bool:
+        record = self.desk.records.get(key)
+        return record is None or record.is_bound or not record.state.is_final
 
     # -- the other side ---------------------------------------------------------------------------------------------
 

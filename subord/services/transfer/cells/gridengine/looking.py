@@ -24,6 +24,7 @@ _BEINGS: Final = {
 }
 _BOUND: Final = frozenset("hRq")
 """The letters of a job that waits, was started before, and is held: qstat does not tell by which hold."""
+_RESTARTING: Final = frozenset("Rq")
 _TAGS: Final = ("JB_job_number", "JB_account", "QIM_message")
 
 
@@ -61,7 +62,8 @@ def look_of(jobs: Iterable[Job], details: Mapping[str, Detail], transfer: Sequen
         if job.queue in transfer and not (details.get(job.id) or Detail("")).mark
     ]
     bound = [(job.id, job.task or 0) for job in jobs if set(job.word) >= _BOUND]
-    return Look(tasks_of(waiting), tuple(foreign), tuple(leaving), tuple(bound))
+    restarting = [(job.id, job.task or 0) for job in jobs if set(job.word) >= _RESTARTING]
+    return Look(tasks_of(waiting), tuple(foreign), tuple(leaving), tuple(bound), tuple(restarting))
 
 
 def _is_for(transfer: Sequence[str], job: Job) -> bool:
