@@ -110,6 +110,7 @@ async def test_a_bound_job_is_one_that_was_started_before_and_is_held() -> None:
         look = await own.look()
         assert isinstance(look, Look)
         assert look.bound == ((("24", 0),) if bound else ()), word
+        assert look.restarting == ((("24", 0),) if "R" in word and "q" in word else ()), word
 
 
 async def test_marks_are_asked_for_after_a_submission_without_an_answer() -> None:
@@ -255,6 +256,14 @@ async def test_a_foreign_job_names_no_transfer_queue(queue: str) -> None:
     assert isinstance(refused, Refused)
     assert "nothing was submitted" in refused.reason
     assert not [each for each in said.ran if each.startswith(SUBMIT)]
+
+
+@pytest.mark.parametrize(
+    ("transfer", "words"), [((), ()), (("transfer",), ("-q", "!transfer")), (("one", "two"), ("-q", "!one&!two"))]
+)
+def test_a_job_that_has_come_does_not_leave_again(transfer: tuple[str, ...], words: tuple[str, ...]) -> None:
+    said = submitting.words_for(MARK, SPEC, transfer, is_verified=True)
+    assert tuple(said[said.index("-q") :][:2] if "-q" in said else ()) == words
 
 
 @pytest.mark.parametrize(

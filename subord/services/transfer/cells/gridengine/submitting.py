@@ -8,11 +8,12 @@ would have it leave again.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from subord.services.transfer.cells.users import VARIABLE
 from subord.services.transfer.jobs import Spec, key_of
+from subord.services.transfer.plan import REMOTE
 
 _FOREIGN: Final = re.compile(r"[^A-Za-z0-9_.+-]+")
 _PLAIN: Final = re.compile(r"[A-Za-z0-9_./:@%+ -]*", re.ASCII)
@@ -20,9 +21,18 @@ _PLAIN: Final = re.compile(r"[A-Za-z0-9_./:@%+ -]*", re.ASCII)
 NAME_MAX: Final = 128
 
 
-def words_for(mark: str, spec: Spec, *, is_verified: bool, remote: str, stays: bool = False) -> tuple[str, ...]:
-    """`is_verified`: refused, if no host that there is could ever run it. `remote`: the complex of jobs that may
-    leave this cell. `stays`: it is asked for as FALSE."""
+def words_for(
+    mark: str,
+    spec: Spec,
+    transfer: Sequence[str] = (),
+    *,
+    is_verified: bool,
+    remote: str = REMOTE,
+    stays: bool = False,
+) -> tuple[str, ...]:
+    """`transfer`: queues where a job that has come must not start, or it would leave again. `is_verified`: refused,
+    if no host that there is could ever run it. `remote`: the complex of jobs that may leave this cell. `stays`: it is
+    asked for as FALSE."""
     key = key_of(mark)
     return (
         *("env", *_environment(spec), "qsub", "-terse", "-clear", "-C", "", "-h"),
@@ -37,7 +47,7 @@ def words_for(mark: str, spec: Spec, *, is_verified: bool, remote: str, stays: b
             "y" if spec.may_rerun else "n",
         ),
         *_places(spec),
-        *_needs(spec, remote, stays=stays),
+        *_needs(spec, transfer, remote, stays=stays),
         *(("-t", f"{key.task}-{key.task}:1") if key is not None and key.task else ()),
         *_variables(spec),
         *(("--", *spec.arguments) if spec.arguments else ()),
@@ -57,7 +67,7 @@ def _places(spec: Spec) -> Iterator[str]:
     yield from ("-j", "y" if spec.is_merged else "n")
 
 
-def _needs(spec: Spec, remote: str, *, stays: bool) -> Iterator[str]:
+def _needs(spec: Spec, transfer: Sequence[str], remote: str, *, stays: bool) -> Iterator[str]:
     if spec.project:
         yield from ("-P", spec.project)
     if spec.wishes:
@@ -71,8 +81,8 @@ def _needs(spec: Spec, remote: str, *, stays: bool) -> Iterator[str]:
             yield from ("-l", f"{name}={value}")
     if stays:
         yield from ("-l", f"{remote}=FALSE")
-    if spec.queue:
-        yield from ("-q", spec.queue)
+    if queue := spec.queue or "&".join(f"!{each}" for each in transfer):
+        yield from ("-q", queue)
     if spec.parallel:
         yield from ("-pe", spec.parallel, str(spec.slots))
 
