@@ -86,6 +86,22 @@ def test_a_plan_by_which_nothing_crosses(stage: TransferStage, capsys: Said) -> 
     assert lines[-1].startswith("note: no job leaves, and none comes")
 
 
+def test_other_names_and_hosts_are_noted(stage: TransferStage, capsys: Said) -> None:
+    """What is under way does not follow them."""
+    stage.configure(4, batch="gridengine")
+    stage.type(capsys, "plan", "FILE")
+    for old, new, words in (
+        ('cluster = "north"', 'cluster = "east"', "the cluster was north with the peer south before"),
+        ('name = "south"', 'name = "west"', "the cluster was north with the peer south before"),
+        ('host = "10.0.0.1"', 'host = "10.0.0.4"', "the transfer host was 10.0.0.1 before"),
+        ("= 16", "= 17", ""),
+    ):
+        stage.write(FILE.replace(old, new))
+        code, lines, _ = stage.type(capsys, "plan", "FILE", "--check")
+        notes = " ".join(lines).partition("note: ")[2]
+        assert (code, notes.startswith(words), bool(notes)) == (exit_codes.OK, True, bool(words)), notes
+
+
 def test_the_host(stage: TransferStage, capsys: Said) -> None:
     """The option counts before the file, that before the plan, and that before this node."""
     for each in (4, 7):

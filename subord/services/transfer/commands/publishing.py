@@ -53,7 +53,7 @@ def publish(arguments: argparse.Namespace) -> int:
     batch = _batch(arguments, plan, host)
     names = names_for(arguments, {"plan": {"host": host}})
     shown, would = _ordered(arguments, plan, network, before)
-    warnings = list(_warnings(plan))
+    warnings = [*_warnings(plan), *_renamings(before, shown)]
     if arguments.json:
         print(json.dumps({**shown, "batch": batch, "warnings": warnings}))
         return exit_codes.OK
@@ -78,6 +78,23 @@ def switch_off(arguments: argparse.Namespace) -> int:
 def _warnings(plan: Plan) -> Iterator[str]:
     if not plan.queues and not plan.slots_max:
         yield "no job leaves, and none comes: the plan has neither queues nor slots_max"
+
+
+def _renamings(before: Document, shown: Document) -> Iterator[str]:
+    """Of jobs under way, by the plan before."""
+    if not is_in_force(before):
+        return
+    names, others = ((each["cluster"], each["peer"]["name"]) for each in (before, shown))
+    if names != others:
+        yield (
+            f"the cluster was {names[0]} with the peer {names[1]} before: the transfer host does not follow this "
+            "plan as long as jobs by these names are under way (`subord transfer jobs`)"
+        )
+    if before["host"] != shown["host"]:
+        yield (
+            f"the transfer host was {before['host']} before, and its records stay there: if jobs are under way "
+            "(`subord transfer jobs`), publish the plan with that host again, and wait until they are over"
+        )
 
 
 # -- what is given --------------------------------------------------------------------------------------------------
