@@ -31,7 +31,7 @@ logger = logging.getLogger("subord")
 BUSY_S: Final = 2.0
 """Between two messages while jobs cross."""
 GAP_S: Final = 0.2
-"""The least time between two messages."""
+"""The least time between two messages, whatever the other side says."""
 
 
 Ask = Callable[[bytes], Awaitable[bytes]]
@@ -68,7 +68,7 @@ class Exchanging:
             is_more = message is not None and await self._send(message)
             if not is_more:
                 await self._wake.wait(self._pause_s - GAP_S)
-                await trio.sleep(GAP_S)
+            await trio.sleep(GAP_S)
 
     @property
     def _pause_s(self) -> float:

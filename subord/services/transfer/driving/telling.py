@@ -75,7 +75,7 @@ def state_of(sides: Sides, seen: Seen, counts: Counts, version: int, batch: str)
         coming=_by_state(map(_stage, of_away.book.records.values())),
         left=dict(sides.counts.home),
         taken=dict(sides.counts.away),
-        full=of_home.refused + of_away.refused,
+        full=of_home.refused + of_home.desk.strange_left_out + of_away.refused,
         looks=seen.looks,
         calls_failed=seen.calls_failed,
         messages=dict(counts.messages),
