@@ -512,3 +512,42 @@ async def test_a_peer_that_always_has_more_is_asked_at_a_pace(sides: tuple[Side,
     async with here.running():
         await trio.sleep(20)
     assert 10 <= here.link.asked <= 20 / exchanging.GAP_S + 1
+
+
+async def test_what_the_peer_writes_is_logged_once_for_each_cause_and_as_one_line(
+    sides: tuple[Side, Side], clock: object, caplog: pytest.LogCaptureFixture
+) -> None:
+    here, _ = sides
+    numbers = iter(range(1000))
+
+    async def refuses(body: bytes) -> bytes:
+        await trio.lowlevel.checkpoint()
+        message = decode_message(body)
+        why = f"no {next(numbers)}\n\x1b[2Jroot: all is well"
+        return encode(
+            exchange.Answer(cluster="two", life=1, home_life=message.life, number=message.number, refused=why)
+        )
+
+    assert here.link.peer is not None
+    here.link.peer.answer = refuses
+    async with here.running() as driver:
+        await until(lambda: here.link.asked > 5, "it was asked")
+        assert driver.exchanging.fault.isprintable()
+        here.link.is_cut = True
+        await until(lambda: "does not answer" in driver.exchanging.fault, "it is cut")
+    said = [each.getMessage() for each in caplog.records if each.levelname == "WARNING"]
+    assert [each.isprintable() for each in said] == [True, True], said
+    assert "the other cluster refuses: no 0\\n\\x1b[2Jroot" in said[0]
+    assert "does not answer" in said[1]
+
+
+async def test_a_reason_of_the_peer_is_logged_as_one_line(
+    sides: tuple[Side, Side], clock: object, caplog: pytest.LogCaptureFixture
+) -> None:
+    here, there = sides
+    there.cell.refuses = "no\nroot: all is well"
+    async with crossing(here, there, "12") as (starter,):
+        await until(lambda: starter.end, "it goes back")
+    said = [each.getMessage() for each in caplog.records if "job 12" in each.getMessage()]
+    assert said
+    assert all(each.isprintable() for each in said), said
