@@ -16,7 +16,7 @@ from loops import over
 from subord.client import exit_codes
 from subord.services.batch.records import Done, Fault, Refused, Unavailable
 from subord.services.transfer.cells.gridengine import setup
-from subord.services.transfer.cells.gridengine.settings import Settings
+from subord.services.transfer.cells.gridengine.settings import Settings, host_fields, scripts
 from subord.services.transfer.commands.given import GivenError, parsed
 from subord.services.transfer.plan import Plan
 from tests.api.served_node import fake_daemon
@@ -277,6 +277,8 @@ def test_setup_acts(stage: TransferStage, capsys: Said, monkeypatch: pytest.Monk
     assert lines[:2] == [f"big: {'set up' if word == 'apply' else 'taken away'}", "small: nothing was to be done"]
     assert any("restart the execd of head" in line for line in lines) == (word == "apply")
     assert [each.folder for each in given] == ["/etc/subord/transfer/big", "/etc/subord/transfer/small"]
+    assert {host_fields(each)["load_sensor"] for each in given} == {"/etc/subord/transfer/sensor"}
+    assert len({scripts(each)["/etc/subord/transfer/sensor"] for each in given}) == 1, "otherwise it never settles"
     assert [(each.others, each.threshold) for each in given] == [(("all.q",), None)] * 2
     for reason in ("big: jobs are in it", "big: no answer"):
         code, _, err = stage.type(capsys, "setup", f"--{word}")
