@@ -19,8 +19,9 @@ from subord.services.transfer.cells.gridengine import setup
 from subord.services.transfer.cells.gridengine.settings import Settings, host_fields, scripts
 from subord.services.transfer.commands.given import GivenError, parsed
 from subord.services.transfer.plan import Plan
+from subord.services.transfer.telling.published import fingerprint
 from tests.api.served_node import fake_daemon
-from tests.api.transfer_nodes import PLAN
+from tests.api.transfer_nodes import CERTIFICATE, PLAN
 from tests.cli.test_json import fitting
 from tests.cli.transfer_stage import FILE, Said, TransferStage
 
@@ -29,6 +30,7 @@ LINES = [
     "at most 16 jobs come, while at most 4 jobs wait here, each as the user of the same name",
     "a look at the batch system each 5 s, permits for 30 s; mapped: 1 user",
 ]
+COMPARE = f"compare with `subord transfer key` of the other cluster: SHA-256 {fingerprint(CERTIFICATE)}"
 
 
 @pytest.fixture
@@ -48,7 +50,7 @@ def test_the_first_plan(stage: TransferStage, capsys: Said) -> None:
     assert lines[0].startswith("version 1 published by ann at 20")
     assert lines[0].endswith(": 10.0.0.1 is the transfer host of north")
     assert lines[1].startswith("the other cluster is south at 10.0.1.5:9720, certificate ")
-    assert lines[2:] == LINES
+    assert lines[2:] == [*LINES, COMPARE]
     code, lines, _ = stage.type(capsys, "plan", "FILE")
     assert (code, lines[-1]) == (exit_codes.OK, "nothing differs from version 1")
 
@@ -74,6 +76,7 @@ def test_a_check_changes_nothing(stage: TransferStage, capsys: Said) -> None:
         exit_codes.OK,
         "version 1 would be published by ann: 10.0.0.1 is the transfer host of north",
     )
+    assert COMPARE in lines
     assert stage.plan is None
 
 
@@ -132,7 +135,7 @@ BARE = FILE.partition("\n")[2]
         (BARE.replace('name = "south"\n', ""), "peer: the key name is missing"),
         (BARE.replace("= 16", "= -1"), "slots_max: expected int >= 0"),
         (BARE.replace('"10.0.1.5:9720"', '"10.0.1.5"'), "the address 10.0.1.5 is not HOST:PORT"),
-        (BARE.replace("MIIAAA==", "AAAA"), "is no certificate"),
+        (BARE.replace(CERTIFICATE, "AAAA"), "is no certificate"),
         (BARE.replace('"south"', '"north"'), "this cluster and its peer are both called north"),
         (BARE.replace('"ann"', '"root"'), "a job of the other cluster would run as root"),
     ],
@@ -158,6 +161,16 @@ def test_a_wrong_file_changes_nothing(stage: TransferStage, capsys: Said) -> Non
     stage.file.unlink()
     assert "cannot read plan.toml: No such file" in stage.type(capsys, "plan", "FILE")[2]
     assert stage.node.orders.given == [], "no node is asked"
+
+
+def test_what_only_looks_like_a_certificate_is_refused(stage: TransferStage, capsys: Said) -> None:
+    """As the placeholder of docs/transfer.md."""
+    stage.write(FILE.replace(CERTIFICATE, "MIIAAA=="))
+    for words in ((), ("--check",), ("--force",)):
+        code, lines, err = stage.type(capsys, "plan", "FILE", *words)
+        assert (code, lines, stage.plan) == (exit_codes.USAGE, [], None)
+        assert "the plan names a certificate that is none (MIIAAA==...)" in err
+        assert err.endswith("; nothing was changed\n")
 
 
 def test_a_plan_that_is_too_long(stage: TransferStage, capsys: Said) -> None:
@@ -302,7 +315,7 @@ def test_the_key_is_made_once(stage: TransferStage, capsys: Said, tmp_path: Path
     found = fitting("transfer-key", lines[0])
     assert again[2] == f'certificates = ["{found["certificate"]}"]'
     assert found["fingerprint"] in again[0]
-    plan = FILE.replace('certificates = ["MIIAAA=="]', again[2])
+    plan = FILE.replace(f'certificates = ["{CERTIFICATE}"]', again[2])
     assert parsed(plan).plan.peer is not None
 
 
