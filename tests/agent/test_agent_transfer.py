@@ -39,7 +39,7 @@ from subord.runtime.transfer.talk import decode_said
 from subord.services.acting import act_of
 from subord.services.role import GRACE_S
 from subord.services.transfer import agent as transfer_agent
-from subord.services.transfer import away, home
+from subord.services.transfer import away, checking, home
 from subord.services.transfer.driving import role
 from subord.services.transfer.jobs import Key, Spec
 from subord.services.transfer.linking.certificate import ensured
@@ -335,6 +335,15 @@ async def test_records_that_cannot_be_written_end_the_work(
 
 
 # -- the check of the configuration ---------------------------------------------------------------------------------
+
+
+def test_a_directory_that_the_unit_makes_is_not_missed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A correct host has it only as long as the agent runs."""
+    monkeypatch.setattr(checking, "RUN", tmp_path)
+    for path, is_missed in (("subord-transfer/methods", False), ("a/b/methods", True), ("file/methods", True)):
+        (tmp_path / "file").touch()
+        config = TransferConfig(batch="gridengine", socket=str(tmp_path / path))
+        assert any("transfer.socket" in each for each in checking.faults(config)) == is_missed, path
 
 
 def test_the_check_says_what_is_missing(tmp_path: Path) -> None:
