@@ -128,6 +128,7 @@ BARE = FILE.partition("\n")[2]
     [
         ("x = ", "it is no TOML: Invalid value"),
         ('{"host": ', "it is no JSON: "),
+        ("x = " + "[" * 5000, "nested too deeply"),
         ("", "it names no other cluster: write a table [peer]"),
         ("host = 3\n" + BARE, "host must be a string: the name or the address of the transfer host"),
         ("colour = 1\n" + BARE, "the plan: there is no key colour"),

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import json
 import re
-import tomllib
 from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from subord.services.given import NoTomlError, toml_in
 from subord.services.transfer.plan import Plan, faults
 
 FILE_BYTES_MAX: Final = 64 * 1024
@@ -49,9 +49,9 @@ def parsed(text: str) -> Given:
 
 def _toml(text: str) -> dict[str, Any]:
     try:
-        return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise GivenError(f"it is no TOML: {error}") from None
+        return toml_in(text)
+    except NoTomlError as error:
+        raise GivenError(str(error)) from None
 
 
 def _json(text: str) -> dict[str, Any]:
