@@ -121,6 +121,7 @@ def test_the_host(stage: TransferStage, capsys: Said) -> None:
 
 
 BARE = FILE.partition("\n")[2]
+TOP = BARE.partition("[[queues]]")[0]
 
 
 @over(
@@ -129,12 +130,23 @@ BARE = FILE.partition("\n")[2]
         ("x = ", "it is no TOML: Invalid value"),
         ('{"host": ', "it is no JSON: "),
         ("x = " + "[" * 5000, "nested too deeply"),
-        ("", "it names no other cluster: write a table [peer]"),
+        ("", "it is empty: write at least a table [peer] with name, addresses and certificates"),
+        (" \n", "it is empty: write at least"),
+        ("slots_max = 1", "it names no other cluster: write a table [peer]"),
+        ('peer = "south"', "peer: it must be a table: write [peer], and name, addresses and certificates below it"),
+        ("queues = 3\n" + TOP, "queues: it must be a list, not a whole number"),
+        (BARE.replace('"north"', '"North"'), "cluster: it must be at most 32 small letters, digits and -, with a"),
+        (BARE.replace('"south"', '"South"'), "peer.name: it must be at most 32 small letters, digits and -, with a"),
+        (
+            BARE.replace(f'"{CERTIFICATE}"', f"'''-----BEGIN CERTIFICATE-----\n{CERTIFICATE}'''"),
+            "peer.certificates: each must be one line, as `subord transfer key` prints it in the other cluster",
+        ),
+        (BARE.replace('"ann"', '"a n"'), "users.ours: it must be the name of an account"),
         ("host = 3\n" + BARE, "host must be a string: the name or the address of the transfer host"),
         ("colour = 1\n" + BARE, "the plan: there is no key colour"),
         (BARE.replace("certificates", "keys"), "peer: there is no key keys"),
         (BARE.replace('name = "south"\n', ""), "peer: the key name is missing"),
-        (BARE.replace("= 16", "= -1"), "slots_max: expected int >= 0"),
+        (BARE.replace("= 16", "= -1"), "slots_max: it must be a whole number of at least 0"),
         (BARE.replace('"10.0.1.5:9720"', '"10.0.1.5"'), "the address 10.0.1.5 is not HOST:PORT"),
         (BARE.replace(CERTIFICATE, "AAAA"), "is no certificate"),
         (BARE.replace('"south"', '"north"'), "this cluster and its peer are both called north"),
