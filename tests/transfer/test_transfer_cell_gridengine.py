@@ -104,6 +104,7 @@ async def test_a_bound_job_is_one_that_was_started_before_and_is_held() -> None:
         look = await own.look()
         assert isinstance(look, Look)
         assert look.bound == ((("24", 0),) if bound else ()), word
+        assert look.restarting == ((("24", 0),) if "R" in word and "q" in word else ()), word
 
 
 async def test_marks_are_asked_for_after_a_submission_without_an_answer() -> None:

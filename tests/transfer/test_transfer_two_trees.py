@@ -180,15 +180,15 @@ def test_a_link_that_is_cut_delays_the_ends_alone(pair: Pair) -> None:
 
 
 def test_a_transfer_host_that_dies_loses_no_job_and_runs_none_twice(pair: Pair) -> None:
-    """With its qmaster. Its starters are gone, and the jobs are started again when those abroad have ended."""
+    """With its qmaster. Its starters are gone, and the next ones of its jobs go on with those that are abroad."""
     load = Load(pair, "host")
     for tree in pair.trees:
         load.burst(tree, 6, 6.0)
     pair.a.await_that(lambda: load.abroad() >= LIMIT, "jobs are abroad", WAIT_S_MAX, load.facts)
     pair.a.kill_head()
     pair.a.revive_head()
-    load.await_ended(WAIT_S_MAX)
-    assert load.faults(may_begin_again=True) == []
+    load.await_ended(2 * WAIT_S_MAX)
+    assert load.faults() == []
 
 
 @pytest.mark.long
@@ -198,12 +198,12 @@ def test_a_link_that_is_cut_for_ten_minutes_with_two_hundred_jobs_abroad(pair: P
         for tree in pair.trees:
             tree.set_up(slots=200, threshold=None, sensor_s=2)
         load = Load(pair, "long")
-        load.burst(pair.a, 200, 30.0)
+        load.burst(pair.a, 200, 8.0)
         pair.b.await_that(lambda: load.foreign(pair.b) >= 150, "the jobs are abroad", WAIT_S_MAX, load.facts)
         pair.cut()
         time.sleep(600.0)
         pair.mend()
-        load.await_ended(1800.0)
+        load.await_ended(900.0)
         assert load.faults() == []
     finally:
         pair.publish(slots_max=LIMIT, permit_s=PERMIT_S, idle_pending_max=100)

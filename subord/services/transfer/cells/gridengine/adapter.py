@@ -172,14 +172,20 @@ class GridEngineCell:
     async def unbind(self, jobs: Sequence[tuple[str, int]]) -> Unavailable | None:
         return await self._held("qrls", jobs)
 
+    async def recall(self, jobs: Sequence[str], queue: str) -> Unavailable | None:
+        return await self._changed(("qalter", "-q", queue), [each for each in jobs if each.isdigit()])
+
     async def _held(self, program: str, jobs: Sequence[tuple[str, int]]) -> Unavailable | None:
         known = [f"{job}.{task}" if task else job for job, task in jobs if job.isdigit()]
-        for begin in range(0, len(known), IDS_MAX):
-            ran = await self._commands.run(program, "-h", "s", *known[begin : begin + IDS_MAX])
+        return await self._changed((program, "-h", "s"), known)
+
+    async def _changed(self, words: tuple[str, ...], jobs: Sequence[str]) -> Unavailable | None:
+        for begin in range(0, len(jobs), IDS_MAX):
+            ran = await self._commands.run(*words, *jobs[begin : begin + IDS_MAX])
             if isinstance(ran, Unavailable):
                 return ran
             if ran.code != 0 and not _is_harmless(ran):
-                return failed(program, ran, PATTERNS)
+                return failed(words[0], ran, PATTERNS)
         return None
 
     async def keep(self, job: str) -> Refused | Unavailable | None:
