@@ -11,6 +11,7 @@ from heapq import nsmallest
 from itertools import chain
 from typing import Final, NamedTuple
 
+from subord.runtime.log.formats import printable
 from subord.runtime.transfer.state import COMES, JOBS_MAX, LEAVES, TRANSFERS, JobState, State
 from subord.services.transfer.away import Away
 from subord.services.transfer.exchange import Stage
@@ -147,7 +148,8 @@ def _job(way: str, each: HomeRecord | AwayRecord, user: str, state: str) -> JobS
 
 
 def ending_text(record: HomeRecord) -> str:
-    """`job 12 is 1001 in the other cluster: ended, status 7, on run1, 12.5 s of processor time`."""
+    """`job 12 is 1001 in the other cluster: ended, status 7, on run1, 12.5 s of processor time`: one line, whatever
+    the other cluster has written into its parts."""
     key, end = record.key, record.end
     job = f"job {key.job}.{key.task}" if key.task else f"job {key.job}"
     there = f" is {record.id} in the other cluster" if record.id else " was not in the other cluster"
@@ -160,7 +162,7 @@ def ending_text(record: HomeRecord) -> str:
         "" if usage is None or usage.memory_bytes is None else f"{usage.memory_bytes >> 20} MiB of memory",
         record.reason,
     ]
-    return f"{job}{there}: {', '.join(filter(None, parts))}"
+    return printable(f"{job}{there}: {', '.join(filter(None, parts))}")
 
 
 def _end(end: End | None) -> str:
