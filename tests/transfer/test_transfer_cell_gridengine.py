@@ -209,6 +209,14 @@ def test_the_words_of_a_submission() -> None:
 
 
 @pytest.mark.parametrize(
+    ("transfer", "words"), [((), ()), (("transfer",), ("-q", "!transfer")), (("one", "two"), ("-q", "!one&!two"))]
+)
+def test_a_job_that_has_come_does_not_leave_again(transfer: tuple[str, ...], words: tuple[str, ...]) -> None:
+    said = submitting.words_for(MARK, SPEC, transfer, is_verified=True)
+    assert tuple(said[said.index("-q") :][:2] if "-q" in said else ()) == words
+
+
+@pytest.mark.parametrize(
     ("said", "wrong"),
     [
         ('Unable to run job: unknown resource "nosuch".\nExiting.\n', "unknown resource"),

@@ -23,6 +23,8 @@ pytestmark = [pytest.mark.lab(few=True), pytest.mark.slow]
 WAIT_S_MAX = 180.0
 LIMIT = 4
 """Foreign jobs in each tree."""
+SLOTS = 2
+"""Of each tree for jobs, so that foreign jobs wait."""
 PERMIT_S = 600
 """A job that has no permit waits in the transfer queue, and does not go round."""
 
@@ -33,7 +35,7 @@ def pair() -> Iterator[Pair]:
         pytest.skip(f"a program is missing: apt-get install {' '.join(packages)}")
     if reason := obstacle():
         pytest.skip(reason)
-    with pairs.running() as both:
+    with pairs.running(slots=SLOTS) as both:
         both.publish(slots_max=LIMIT, permit_s=PERMIT_S, idle_pending_max=100)
         for each in both.trees:
             each.await_that(each.is_open, "the transfer queue is open", WAIT_S_MAX, each.facts)
@@ -198,7 +200,7 @@ def test_a_link_that_is_cut_for_ten_minutes_with_two_hundred_jobs_abroad(pair: P
         for tree in pair.trees:
             tree.set_up(slots=200, threshold=None, sensor_s=2)
         load = Load(pair, "long")
-        load.burst(pair.a, 200, 8.0)
+        load.burst(pair.a, 200, 4.0)
         pair.b.await_that(lambda: load.foreign(pair.b) >= 150, "the jobs are abroad", WAIT_S_MAX, load.facts)
         pair.cut()
         time.sleep(600.0)

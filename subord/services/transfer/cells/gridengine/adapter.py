@@ -114,7 +114,7 @@ class GridEngineCell:
     async def submit(self, mark: str, user: str, spec: Spec) -> Submitted | Refused | Unavailable:
         if (wrong := wrong_user(user)) is not None:
             return wrong
-        words = submitting.words_for(mark, spec, is_verified=self._is_verified)
+        words = submitting.words_for(mark, spec, self._transfer, is_verified=self._is_verified)
         ran = await self._commands.run(*as_user(user, *words), given=spec.script.encode("utf-8", "surrogateescape"))
         outcome = _submitted(ran)
         if isinstance(outcome, Submitted):
