@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from subord.services.given import NoTomlError, limits, toml_in
+from subord.client.orders.given import NoTomlError, limits, toml_in
 from subord.services.machines.plan import Headroom, Plan, Type, Waits, faults
 
 FILE_BYTES_MAX: Final = 256 * 1024

@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from subord.services.given import NoTomlError, limits, toml_in
+from subord.client.orders.given import NoTomlError, limits, toml_in
 from subord.services.transfer.plan import Plan, faults
 
 FILE_BYTES_MAX: Final = 64 * 1024
