@@ -39,12 +39,14 @@ from subord.runtime.transfer.talk import decode_said
 from subord.services.acting import act_of
 from subord.services.role import GRACE_S
 from subord.services.transfer import agent as transfer_agent
+from subord.services.transfer import away, checking, home
 from subord.services.transfer.driving import role
-from subord.services.transfer.jobs import Spec
+from subord.services.transfer.jobs import Key, Spec
 from subord.services.transfer.linking.certificate import ensured
 from subord.services.transfer.linking.counts import Counts
 from subord.services.transfer.plan import Peer, Plan, TransferQueue
 from subord.services.transfer.records import Records
+from subord.services.transfer.states import HomeRecord, HomeState
 from tests.agent.test_agent_judge import revoking
 from tests.services.test_files_sets import ME, POSITION
 from tests.transfer.cell_in_memory import MemoryCell, MemoryLink
@@ -275,6 +277,26 @@ async def test_a_node_without_what_it_needs_says_so(node: Node, changed: dict[st
     assert last.detail.endswith("no job crosses, and those that are away run on")
 
 
+async def test_another_peer_is_not_asked_for_jobs_of_the_one_before(node: Node, clock: object) -> None:
+    """It would say that it does not have them, and they would run twice."""
+    async with node.running(), node.following(plan(1)) as talk:
+        await talk.state(lambda each: each.at)
+    records = Records(str(node.directory))
+    key = Key("north", "12", 0, 5)
+    records.write(home.Changes({key: HomeRecord(key=key, state=HomeState.ABROAD)}), away.Changes({}))
+    records.close()
+    renamed = msgspec.structs.replace(HOSTED, peer=msgspec.structs.replace(PEER, name="east"))
+    async with node.running():
+        *said, done = await node.ended(plan(2, renamed))
+        assert isinstance(said[-1], State)
+        assert "jobs that left or came by the one before are not over (1)" in said[-1].detail
+        assert isinstance(done, Done)
+        assert done.cause == "failed"
+        async with node.following(plan(3)) as talk:
+            found = await talk.state(lambda each: each.at)
+            assert found.leaving == {"abroad": 1}, "they go on when the plan has their names again"
+
+
 async def test_a_link_without_a_key_is_told(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(role, "make_link", role._link)
     async with node.running():
@@ -313,6 +335,15 @@ async def test_records_that_cannot_be_written_end_the_work(
 
 
 # -- the check of the configuration ---------------------------------------------------------------------------------
+
+
+def test_a_directory_that_the_unit_makes_is_not_missed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A correct host has it only as long as the agent runs."""
+    monkeypatch.setattr(checking, "RUN", tmp_path)
+    for path, is_missed in (("subord-transfer/methods", False), ("a/b/methods", True), ("file/methods", True)):
+        (tmp_path / "file").touch()
+        config = TransferConfig(batch="gridengine", socket=str(tmp_path / path))
+        assert any("transfer.socket" in each for each in checking.faults(config)) == is_missed, path
 
 
 def test_the_check_says_what_is_missing(tmp_path: Path) -> None:

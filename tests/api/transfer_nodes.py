@@ -12,7 +12,14 @@ from subord.services.transfer.plan import Peer, Plan, TransferQueue, User, decod
 from tests.api.fake_node_api import FakeNode, World
 
 AT_MS = 1_795_682_000_000
-CERTIFICATE = "MIIAAA=="
+CERTIFICATE = (
+    "MIIBajCCARCgAwIBAgIUYxaN6PNYmuwxIeYSvNNX5RbMU+UwCgYIKoZIzj0EAwIwKzEpMCcGA1UEAwwgc3Vib3JkIHRyYW5zZmVy"
+    "IDAxZDdkYjI5ODdiNWI1ZDUwIBcNNzAwMTAxMDAwMDAwWhgPOTk5OTEyMzEwMDAwMDBaMCsxKTAnBgNVBAMMIHN1Ym9yZCB0cmFu"
+    "c2ZlciAwMWQ3ZGIyOTg3YjViNWQ1MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAEXrH+arP2iFKo2qhdx1tAXSD1W8RTApDGyEtB"
+    "1O3ltlxWWazbKO0aCVm7VWFaxbLJsV8+0iNLUHjNYCXstBGjYqMQMA4wDAYDVR0TAQH/BAIwADAKBggqhkjOPQQDAgNIADBFAiEA"
+    "gf5rf3cfHS47cdnpEicXvEfye28me7TEEwVC140Nrb4CIBTM7eaodZjjSDx9wEWT24yURsCy1PC7meE7pQm45lz1"
+)
+"""Made for tests as `subord transfer key` makes one; its key is thrown away."""
 PEER = Peer(name="south", addresses=("10.0.1.5:9720",), certificates=(CERTIFICATE,))
 PLAN = Plan(
     host=1,

@@ -140,6 +140,7 @@ def test_a_plan_from_standard_input(stage: MachinesStage, capsys: Said, monkeypa
 BARE = FILE.partition('\n[[types]]\nname = "deb"')[0].partition("\n")[2]
 WRONG = [
     ("x = ", "it is no TOML: Invalid value (at end of document)"),
+    ("x = " + "[" * 5000, "it is no TOML of a plan: its tables or lists are nested too deeply"),
     ("x\n", "it is no TOML: Expected '=' after a key in a key/value pair (at line 1, column 2)"),
     ("", "it has no types of machines: write a table [[types]] for each"),
     ("trial = true\n" + BARE, "trial is no key of a plan: give --trial with the command"),

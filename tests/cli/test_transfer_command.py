@@ -16,11 +16,12 @@ from loops import over
 from subord.client import exit_codes
 from subord.services.batch.records import Done, Fault, Refused, Unavailable
 from subord.services.transfer.cells.gridengine import setup
-from subord.services.transfer.cells.gridengine.settings import Settings
+from subord.services.transfer.cells.gridengine.settings import Settings, host_fields, scripts
 from subord.services.transfer.commands.given import GivenError, parsed
 from subord.services.transfer.plan import Plan
+from subord.services.transfer.telling.published import fingerprint
 from tests.api.served_node import fake_daemon
-from tests.api.transfer_nodes import PLAN
+from tests.api.transfer_nodes import CERTIFICATE, PLAN
 from tests.cli.test_json import fitting
 from tests.cli.transfer_stage import FILE, Said, TransferStage
 
@@ -29,6 +30,7 @@ LINES = [
     "at most 16 jobs come, while at most 4 jobs wait here, each as the user of the same name",
     "a look at the batch system each 5 s, permits for 30 s; mapped: 1 user",
 ]
+COMPARE = f"compare with `subord transfer key` of the other cluster: SHA-256 {fingerprint(CERTIFICATE)}"
 
 
 @pytest.fixture
@@ -48,7 +50,7 @@ def test_the_first_plan(stage: TransferStage, capsys: Said) -> None:
     assert lines[0].startswith("version 1 published by ann at 20")
     assert lines[0].endswith(": 10.0.0.1 is the transfer host of north")
     assert lines[1].startswith("the other cluster is south at 10.0.1.5:9720, certificate ")
-    assert lines[2:] == LINES
+    assert lines[2:] == [*LINES, COMPARE]
     code, lines, _ = stage.type(capsys, "plan", "FILE")
     assert (code, lines[-1]) == (exit_codes.OK, "nothing differs from version 1")
 
@@ -74,6 +76,7 @@ def test_a_check_changes_nothing(stage: TransferStage, capsys: Said) -> None:
         exit_codes.OK,
         "version 1 would be published by ann: 10.0.0.1 is the transfer host of north",
     )
+    assert COMPARE in lines
     assert stage.plan is None
 
 
@@ -84,6 +87,22 @@ def test_a_plan_by_which_nothing_crosses(stage: TransferStage, capsys: Said) -> 
     assert "no job leaves: the plan has no queues" in lines
     assert "no job comes: slots_max is 0" in lines
     assert lines[-1].startswith("note: no job leaves, and none comes")
+
+
+def test_other_names_and_hosts_are_noted(stage: TransferStage, capsys: Said) -> None:
+    """What is under way does not follow them."""
+    stage.configure(4, batch="gridengine")
+    stage.type(capsys, "plan", "FILE")
+    for old, new, words in (
+        ('cluster = "north"', 'cluster = "east"', "the cluster was north with the peer south before"),
+        ('name = "south"', 'name = "west"', "the cluster was north with the peer south before"),
+        ('host = "10.0.0.1"', 'host = "10.0.0.4"', "the transfer host was 10.0.0.1 before"),
+        ("= 16", "= 17", ""),
+    ):
+        stage.write(FILE.replace(old, new))
+        code, lines, _ = stage.type(capsys, "plan", "FILE", "--check")
+        notes = " ".join(lines).partition("note: ")[2]
+        assert (code, notes.startswith(words), bool(notes)) == (exit_codes.OK, True, bool(words)), notes
 
 
 def test_the_host(stage: TransferStage, capsys: Said) -> None:
@@ -102,6 +121,7 @@ def test_the_host(stage: TransferStage, capsys: Said) -> None:
 
 
 BARE = FILE.partition("\n")[2]
+TOP = BARE.partition("[[queues]]")[0]
 
 
 @over(
@@ -109,14 +129,26 @@ BARE = FILE.partition("\n")[2]
     [
         ("x = ", "it is no TOML: Invalid value"),
         ('{"host": ', "it is no JSON: "),
-        ("", "it names no other cluster: write a table [peer]"),
+        ("x = " + "[" * 5000, "nested too deeply"),
+        ("", "it is empty: write at least a table [peer] with name, addresses and certificates"),
+        (" \n", "it is empty: write at least"),
+        ("slots_max = 1", "it names no other cluster: write a table [peer]"),
+        ('peer = "south"', "peer: it must be a table: write [peer], and name, addresses and certificates below it"),
+        ("queues = 3\n" + TOP, "queues: it must be a list, not a whole number"),
+        (BARE.replace('"north"', '"North"'), "cluster: it must be at most 32 small letters, digits and -, with a"),
+        (BARE.replace('"south"', '"South"'), "peer.name: it must be at most 32 small letters, digits and -, with a"),
+        (
+            BARE.replace(f'"{CERTIFICATE}"', f"'''-----BEGIN CERTIFICATE-----\n{CERTIFICATE}'''"),
+            "peer.certificates: each must be one line, as `subord transfer key` prints it in the other cluster",
+        ),
+        (BARE.replace('"ann"', '"a n"'), "users.ours: it must be the name of an account"),
         ("host = 3\n" + BARE, "host must be a string: the name or the address of the transfer host"),
         ("colour = 1\n" + BARE, "the plan: there is no key colour"),
         (BARE.replace("certificates", "keys"), "peer: there is no key keys"),
         (BARE.replace('name = "south"\n', ""), "peer: the key name is missing"),
-        (BARE.replace("= 16", "= -1"), "slots_max: expected int >= 0"),
+        (BARE.replace("= 16", "= -1"), "slots_max: it must be a whole number of at least 0"),
         (BARE.replace('"10.0.1.5:9720"', '"10.0.1.5"'), "the address 10.0.1.5 is not HOST:PORT"),
-        (BARE.replace("MIIAAA==", "AAAA"), "is no certificate"),
+        (BARE.replace(CERTIFICATE, "AAAA"), "is no certificate"),
         (BARE.replace('"south"', '"north"'), "this cluster and its peer are both called north"),
         (BARE.replace('"ann"', '"root"'), "a job of the other cluster would run as root"),
     ],
@@ -142,6 +174,16 @@ def test_a_wrong_file_changes_nothing(stage: TransferStage, capsys: Said) -> Non
     stage.file.unlink()
     assert "cannot read plan.toml: No such file" in stage.type(capsys, "plan", "FILE")[2]
     assert stage.node.orders.given == [], "no node is asked"
+
+
+def test_what_only_looks_like_a_certificate_is_refused(stage: TransferStage, capsys: Said) -> None:
+    """As the placeholder of docs/transfer.md."""
+    stage.write(FILE.replace(CERTIFICATE, "MIIAAA=="))
+    for words in ((), ("--check",), ("--force",)):
+        code, lines, err = stage.type(capsys, "plan", "FILE", *words)
+        assert (code, lines, stage.plan) == (exit_codes.USAGE, [], None)
+        assert "the plan names a certificate that is none (MIIAAA==...)" in err
+        assert err.endswith("; nothing was changed\n")
 
 
 def test_a_plan_that_is_too_long(stage: TransferStage, capsys: Said) -> None:
@@ -261,6 +303,8 @@ def test_setup_acts(stage: TransferStage, capsys: Said, monkeypatch: pytest.Monk
     assert lines[:2] == [f"big: {'set up' if word == 'apply' else 'taken away'}", "small: nothing was to be done"]
     assert any("restart the execd of head" in line for line in lines) == (word == "apply")
     assert [each.folder for each in given] == ["/etc/subord/transfer/big", "/etc/subord/transfer/small"]
+    assert {host_fields(each)["load_sensor"] for each in given} == {"/etc/subord/transfer/sensor"}
+    assert len({scripts(each)["/etc/subord/transfer/sensor"] for each in given}) == 1, "otherwise it never settles"
     assert [(each.others, each.threshold) for each in given] == [(("all.q",), None)] * 2
     for reason in ("big: jobs are in it", "big: no answer"):
         code, _, err = stage.type(capsys, "setup", f"--{word}")
@@ -284,7 +328,7 @@ def test_the_key_is_made_once(stage: TransferStage, capsys: Said, tmp_path: Path
     found = fitting("transfer-key", lines[0])
     assert again[2] == f'certificates = ["{found["certificate"]}"]'
     assert found["fingerprint"] in again[0]
-    plan = FILE.replace('certificates = ["MIIAAA=="]', again[2])
+    plan = FILE.replace(f'certificates = ["{CERTIFICATE}"]', again[2])
     assert parsed(plan).plan.peer is not None
 
 

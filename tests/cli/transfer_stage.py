@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from subord.cli import main
-from tests.api.transfer_nodes import TransferNodes
+from tests.api.transfer_nodes import CERTIFICATE, TransferNodes
 
 Said = pytest.CaptureFixture[str]
-FILE = """\
+FILE = f"""\
 host = "10.0.0.1"
 cluster = "north"
 slots_max = 16
@@ -18,7 +18,7 @@ slots_max = 16
 [peer]
 name = "south"
 addresses = ["10.0.1.5:9720"]
-certificates = ["MIIAAA=="]
+certificates = ["{CERTIFICATE}"]
 
 [[queues]]
 name = "transfer"

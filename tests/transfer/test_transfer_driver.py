@@ -19,10 +19,12 @@ import trio.testing
 
 from subord.runtime.record_file import RecordsError
 from subord.services.batch.records import Refused
+from subord.services.transfer import exchange
 from subord.services.transfer.answering import Caller
 from subord.services.transfer.cells.interface import Being, Deed
+from subord.services.transfer.driving import exchanging
 from subord.services.transfer.driving.driver import Driver, Site
-from subord.services.transfer.exchange import ExchangeError, Stage, decode_answer, decode_message
+from subord.services.transfer.exchange import ExchangeError, Stage, decode_answer, decode_message, encode
 from subord.services.transfer.jobs import End, Spec, Wanted
 from subord.services.transfer.local import (
     ACCEPTED,
@@ -433,15 +435,15 @@ async def test_a_link_that_is_cut_is_told_and_jobs_go_on(
             there.cell.start_jobs()
             there.cell.end(each, End(status=5))
         assert here.driver is not None
-        exchanging = here.driver.exchanging
-        await until(lambda: exchanging.fault, "the fault is known")
+        own = here.driver.exchanging
+        await until(lambda: own.fault, "the fault is known")
         await trio.sleep(120)
         assert [each.end for each in starters] == [None, None]
         assert await asked(here, Sense()) == Answer(PENDING, NOT_KNOWN)
         here.link.is_cut = False
         await until(lambda: all(each.end for each in starters), "their ends are told")
         assert {each.end for each in starters} == {Answer(EXIT, 5)}
-        assert exchanging.fault == ""
+        assert own.fault == ""
         assert await asked(here, Sense()) == Answer(PENDING, 0)
 
 
@@ -492,3 +494,60 @@ async def test_what_is_no_message_is_refused_and_counted(
         with pytest.raises(ExchangeError):
             await driver.exchanging.answer(b"\xc1")
         assert driver.exchanging.unreadable == 1
+
+
+async def test_a_peer_that_always_has_more_is_asked_at_a_pace(sides: tuple[Side, Side], clock: object) -> None:
+    here, _ = sides
+
+    async def more(body: bytes) -> bytes:
+        await trio.lowlevel.checkpoint()
+        message = decode_message(body)
+        answer = exchange.Answer(
+            cluster="two", life=1, home_life=message.life, number=message.number, changed=1, is_more=True
+        )
+        return encode(answer)
+
+    assert here.link.peer is not None
+    here.link.peer.answer = more
+    async with here.running():
+        await trio.sleep(20)
+    assert 10 <= here.link.asked <= 20 / exchanging.GAP_S + 1
+
+
+async def test_what_the_peer_writes_is_logged_once_for_each_cause_and_as_one_line(
+    sides: tuple[Side, Side], clock: object, caplog: pytest.LogCaptureFixture
+) -> None:
+    here, _ = sides
+    numbers = iter(range(1000))
+
+    async def refuses(body: bytes) -> bytes:
+        await trio.lowlevel.checkpoint()
+        message = decode_message(body)
+        why = f"no {next(numbers)}\n\x1b[2Jroot: all is well"
+        return encode(
+            exchange.Answer(cluster="two", life=1, home_life=message.life, number=message.number, refused=why)
+        )
+
+    assert here.link.peer is not None
+    here.link.peer.answer = refuses
+    async with here.running() as driver:
+        await until(lambda: here.link.asked > 5, "it was asked")
+        assert driver.exchanging.fault.isprintable()
+        here.link.is_cut = True
+        await until(lambda: "does not answer" in driver.exchanging.fault, "it is cut")
+    said = [each.getMessage() for each in caplog.records if each.levelname == "WARNING"]
+    assert [each.isprintable() for each in said] == [True, True], said
+    assert "the other cluster refuses: no 0\\n\\x1b[2Jroot" in said[0]
+    assert "does not answer" in said[1]
+
+
+async def test_a_reason_of_the_peer_is_logged_as_one_line(
+    sides: tuple[Side, Side], clock: object, caplog: pytest.LogCaptureFixture
+) -> None:
+    here, there = sides
+    there.cell.refuses = "no\nroot: all is well"
+    async with crossing(here, there, "12") as (starter,):
+        await until(lambda: starter.end, "it goes back")
+    said = [each.getMessage() for each in caplog.records if "job 12" in each.getMessage()]
+    assert said
+    assert all(each.isprintable() for each in said), said

@@ -315,6 +315,15 @@ async def test_a_silent_stranger_is_not_waited_for(hosts: Hosts, monkeypatch: py
         assert served.counts.refused == {"slow": 1}
 
 
+async def test_a_connection_is_heard_at_a_pace(hosts: Hosts) -> None:
+    async with serving_by(hosts.theirs) as served, asker(hosts.ours, served.address) as (own, _):
+        await own.ask(b"x")
+        began = trio.current_time()
+        for _ in range(3):
+            await own.ask(b"x")
+        assert trio.current_time() - began > 2 * serving.GAP_S
+
+
 async def test_the_newest_connections_stay(hosts: Hosts) -> None:
     async with serving_by(hosts.theirs) as served, asker(hosts.ours, served.address) as (oldest, counts):
         await oldest.ask(b"x")

@@ -7,9 +7,12 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
+import msgspec
 import pytest
+from loops import over
 
 from subord.runtime.record_file import RecordsError
 from subord.services.transfer import away, home
@@ -68,6 +71,50 @@ def test_records_outlive_a_process(tmp_path: Path) -> None:
     assert begun.away == away.Kept((AWAY,), 2, 1000)
     again.close()
     assert (tmp_path / "transfer").stat().st_mode & 0o777 == 0o700
+
+
+OVER = msgspec.structs.replace(HOME, is_bound=False, is_told=True)
+CAME = msgspec.structs.replace(AWAY, key=Key("beta", "3", 0, 5))
+WENT = msgspec.structs.replace(CAME, stage=Stage.ENDED, end=End())
+
+
+@over(
+    ("record", "names", "under_way"),
+    [
+        (HOME, ("alpha", "gamma"), 1),
+        (HOME, ("omega", "beta"), 1),
+        (CAME, ("alpha", "gamma"), 1),
+        (CAME, ("omega", "beta"), 0),
+        (CAME, ("alpha", "beta"), 0),
+        (OVER, ("omega", "beta"), 0),
+        (WENT, ("alpha", "gamma"), 0),
+    ],
+)
+def test_a_plan_with_other_names_waits_for_the_jobs_of_the_names_before(
+    record: HomeRecord | AwayRecord, names: tuple[str, str], under_way: int, tmp_path: Path
+) -> None:
+    """Another peer would say that it does not have them, and they would run twice."""
+    folder = tempfile.mkdtemp(dir=tmp_path)
+    records = Records(folder)
+    records.begin(1)
+    assert records.rename("alpha", "beta") == ""
+    of_home = {record.key: record} if isinstance(record, HomeRecord) else {}
+    of_away = {record.key: record} if isinstance(record, AwayRecord) else {}
+    records.write(home.Changes(of_home, (77, 3)), away.Changes(of_away))
+    fault = records.rename(*names)
+    assert bool(fault) == bool(under_way)
+    if under_way:
+        assert f"are not over ({under_way})" in fault
+        assert 'cluster = "alpha" and the peer "beta"' in fault
+        names = ("alpha", "beta")
+    records.close()
+    records = Records(folder)
+    assert records.rename(*names) == "", "it is on the disk"
+    begun = records.begin(2)
+    is_left = bool(under_way) or record == CAME
+    assert bool(begun.home.records or begun.away.records) == is_left
+    assert begun.home.peer_life == (77 if names[1] == "beta" else 0), "of another peer nothing was heard"
+    records.close()
 
 
 DIES = """

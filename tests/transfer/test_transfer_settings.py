@@ -6,6 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from loops import over
 from said_commands import Answer, SaidCommands
 
 from subord.services.batch.records import Done, Fault, Refused, Unavailable
@@ -126,6 +127,32 @@ async def test_what_is_so_is_left_alone() -> None:
     kept = next(given for line, given in zip(said.ran, said.given, strict=True) if line == "qconf -Mc /dev/stdin")
     assert b"remote" not in kept
     assert b"\narch " in kept
+
+
+@over(("other", "is_last"), [("remote=TRUE", False), ("remote=FALSE", True)])
+async def test_what_all_transfer_queues_need_goes_with_the_last(other: str, is_last: bool) -> None:
+    """Otherwise Grid Engine refuses to delete complexes that the other queue refers to."""
+    own = OWN._replace(folder="/m/transfer1", sensor="/m/sensor")
+    there = answers(
+        **{
+            "qconf_-sql": "all.q\ntransfer1\ntransfer2\n",
+            "qconf_-sc": recorded("qconf-sc.txt"),
+            "qconf_-sconfl": "a-head\n",
+            "qconf_-sconf a-head": "#a-head:\nload_sensor /m/sensor\nload_report_time 00:00:09\n",
+            "qconf_-sq transfer1": "qname transfer1\ncomplex_values remote=TRUE\n",
+            "qconf_-sq transfer2": f"qname transfer2\ncomplex_values {other}\n",
+            READ: "".join(f"{text}\0" for text in scripts(own).values()),
+            "qstat": "",
+            "qconf": "",
+            "rm": "",
+        }
+    )
+    said = SaidCommands(there)
+    await setup.take_away(said, own)
+    assert "qconf -dq transfer1" in said.ran
+    assert "rm -f /m/transfer1/start" in said.ran
+    shared = ("rm -f /m/sensor", "qconf -Mc /dev/stdin", "qconf -dconf a-head")
+    assert [each in said.ran for each in shared] == [is_last] * 3
 
 
 @pytest.mark.parametrize(

@@ -355,6 +355,24 @@ def test_a_number_that_the_cell_gave_is_that_of_the_job() -> None:
     pair.away.book.put(replace(record, stage=Stage.HERE, id="2", being=Being.HELD, spec=None), 1.0)
     pair.away.looked(Look(0, (Foreign(key.mark, "2", Being.RUNNING, owner="ADA"),)), 5.0, 5.0)
     assert (pair.away.book.records[key].being, pair.away.watching.forged) == (Being.RUNNING, 0)
+def test_strange_jobs_are_bounded_and_told_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Until home knows all of them, nothing leaves: one may be an attempt of a job that would leave."""
+    monkeypatch.setattr(desk, "RECORDS_MAX", 2)
+    pair = Pair()
+    pair.start(99)
+    foreign = [Foreign(f"sb.alpha.{each}.0.5", str(each), Being.RUNNING) for each in (7, 8, 9)]
+    pair.away.looked(Look(0, tuple(foreign)), 0.0, 0.0)
+    for times in (1, 2):
+        _, answer = pair.exchange()
+        assert [each.key.job for each in answer.states] == ["7", "8", "9"]
+        assert (len(pair.home.desk.strange), pair.home.desk.strange_left_out) == (2, times)
+        assert pair.home.sending.ready() == []
+    pair.home.desk.drop(Key("alpha", "7", 0, 5))
+    pair.home.desk.drop(Key("alpha", "8", 0, 5))
+    monkeypatch.setattr(desk, "RECORDS_MAX", 3)
+    pair.exchange()
+    assert (len(pair.home.desk.strange), pair.home.desk.strange_left_out) == (3, 2)
+    assert [each.job for each in pair.home.sending.ready()] == ["99"]
 
 
 @over("body", [b"", b"\x90", b"\xc1", b"\x91" * 100_000, b"x" * (MESSAGE_BYTES_MAX + 1)])

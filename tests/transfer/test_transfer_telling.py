@@ -100,3 +100,9 @@ def test_the_log_says_how_a_job_has_ended_and_what_it_has_used() -> None:
     )
     task = HomeRecord(key=Key("one", "12", 3, 5), state=HomeState.RETURNING, reason="it had no permit within 60 s")
     assert ending_text(task) == "job 12.3 was not in the other cluster: returning, it had no permit within 60 s"
+
+
+def test_the_log_has_one_line_whatever_the_other_cluster_writes() -> None:
+    end = End(usage=Usage(host="run1\nroot: all is well"))
+    record = HomeRecord(key=key(12), state=HomeState.ENDED, id="\x1b[2J", end=end, reason="a\rb")
+    assert ending_text(record).isprintable()

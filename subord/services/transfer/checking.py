@@ -16,6 +16,7 @@ from subord.services.batch.programs import missing_programs
 from subord.services.transfer.plan import Plan
 
 RUNUSER = "runuser"
+RUN = Path("/run")
 
 
 def hosting_fault(config: TransferConfig, plan: Plan) -> str:
@@ -45,6 +46,8 @@ def faults(config: TransferConfig) -> Iterator[str]:
     if fault := key_fault(config.key):
         yield fault
     folder = Path(config.socket).parent
+    if folder.parent == RUN and not folder.exists():
+        return  # systemd makes it when the unit starts (RuntimeDirectory), and removes it when it ends
     if not folder.is_dir() or not os.access(folder, os.W_OK):
         yield f"transfer.socket: {folder} is no directory that can be written to: make it, or correct the setting"
 

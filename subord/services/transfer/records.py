@@ -3,7 +3,8 @@
 Inputs are the changes of the two cores; outputs are what was written last, and a life that no earlier process had.
 Invariants: a change is made whole or not at all, and is on the disk when its call returns; each is counted, so that
 an older copy of the file is known as such by what the other cluster has heard of it; a file that is damaged, or of a
-later release, is left as it is. A process ends when a write fails, since its cores are ahead of the disk.
+later release, is left as it is; records of other names than those of the plan are gone on with only by a plan that
+has their names. A process ends when a write fails, since its cores are ahead of the disk.
 
 All functions block. Calls must not overlap.
 """
@@ -46,6 +47,10 @@ class Begun(NamedTuple):
 
 
 class Meta(msgspec.Struct, frozen=True, kw_only=True):
+    """`cluster`, `peer`: the names in the plan that was followed last; "": none was."""
+
+    cluster: str = ""
+    peer: str = ""
     life: int = 0
     written: int = 0
     peer_life: int = 0
@@ -71,6 +76,33 @@ class Records:
     def close(self) -> None:
         self._file.close()
 
+    def rename(self, cluster: str, peer: str) -> str:
+        """A plan with these names is to be followed. Why it cannot be, "": it can. The keys of jobs have the name of
+        their cluster, and another peer knows nothing of them, so those that are not over would run twice. What is
+        over is dropped, since the peer that had to hear of it is not there any more."""
+        before = self._meta
+        if (cluster, peer) == (before.cluster, before.peer):
+            return ""
+        renamed = msgspec.structs.replace(before, cluster=cluster, peer=peer)
+        if not before.peer:
+            self._change({}, {}, renamed)
+            return ""
+        of_home = list(self._all("home", HomeRecord))
+        of_away = [each for each in self._all("away", AwayRecord) if each.key.cluster != peer]
+        under_way = sum(not each.is_over for each in of_home) + sum(each.is_live for each in of_away)
+        if under_way:
+            return (
+                f"the plan has other names, and jobs that left or came by the one before are not over ({under_way}): "
+                f'publish one with cluster = "{before.cluster}" and the peer "{before.peer}", without queues and '
+                "with slots_max = 0, until `subord transfer status` shows no job on its way"
+            )
+        if peer != before.peer:
+            renamed = msgspec.structs.replace(renamed, peer_life=0, peer_written=0)
+        self._change(
+            dict.fromkeys(each.key for each in of_home), dict.fromkeys(each.key for each in of_away), renamed
+        )
+        return ""
+
     def begin(self, at_ms: int) -> Begun:
         """A process starts, at this time of its clock."""
         meta = msgspec.structs.replace(self._meta, life=max(at_ms, self._meta.life + 1))
@@ -88,8 +120,8 @@ class Records:
             return self._meta.written
         peer_life, peer_written = of_home.peer or (self._meta.peer_life, self._meta.peer_written)
         restored = self._meta.restored_life if of_away.restored_life is None else of_away.restored_life
-        meta = Meta(
-            life=self._meta.life,
+        meta = msgspec.structs.replace(
+            self._meta,
             written=self._meta.written + 1,
             peer_life=peer_life,
             peer_written=peer_written,

@@ -91,3 +91,8 @@ class HomeRecord(msgspec.Struct, frozen=True, kw_only=True):
     is_told: bool = False
     reason: str = ""
     end: End | None = None
+
+    @property
+    def is_over(self) -> bool:
+        """All that is left is that the other side forgets it."""
+        return self.state.is_final and self.is_told and not self.is_bound

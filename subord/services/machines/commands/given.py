@@ -7,12 +7,12 @@ is named with its key, and then there is no plan.
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from subord.client.orders.given import NoTomlError, limits, toml_in
 from subord.services.machines.plan import Headroom, Plan, Type, Waits, faults
 
 FILE_BYTES_MAX: Final = 256 * 1024
@@ -30,14 +30,6 @@ NEEDED: Final[Mapping[str, str]] = {"queues": "name each queue that the machines
 """Of lists that must not be empty."""
 NO_LIST: Final = "types must be a list of tables: write [[types]] with two brackets before each type"
 EMPTY: Final = "` of length >= 1"
-WORDS: Final[Mapping[str, str]] = {
-    "int": "a whole number",
-    "str": "a string",
-    "bool": "true or false",
-    "array": "a list",
-    "object": "a table",
-    "float": "a number with a point",
-}
 _ERROR: Final = re.compile(r"(?P<what>.*?)(?: - at `(?P<path>[^`]*)`)?\Z", re.DOTALL)
 _STEP: Final = re.compile(r"\.(?P<key>[A-Za-z_]\w*)|\[(?P<index>\d+|\.\.\.)\]")
 
@@ -60,9 +52,9 @@ class Given(NamedTuple):
 def parsed(text: str) -> Given:
     """Raises GivenError."""
     try:
-        document = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise GivenError(f"it is no TOML: {error}") from None
+        document = toml_in(text)
+    except NoTomlError as error:
+        raise GivenError(str(error)) from None
     for key, option in OF_COMMAND.items():
         if key in document:
             raise GivenError(f"{key} is no key of a plan: give {option} with the command")
@@ -125,7 +117,7 @@ def said(text: str, document: Mapping[str, Any]) -> str:
     if len(keys) < 2:  # of the plan itself
         place = "the plan: "
     shape = FORMS.get(keys[-1], "a name") if keys and "matching regex" in what else ""
-    return f"{place}{key} must be {shape or _limits(what)}"
+    return f"{place}{key} must be {shape or limits(what)}"
 
 
 def _place(steps: list[dict[str, str | None]], document: Mapping[str, Any]) -> str:
@@ -142,10 +134,3 @@ def _place(steps: list[dict[str, str | None]], document: Mapping[str, Any]) -> s
     one = types[int(index)] if int(index) < len(types) else None
     name = one.get("name") if isinstance(one, dict) else None
     return f"the type {name[:40]}: " if isinstance(name, str) and name else f"the type number {int(index) + 1}: "
-
-
-def _limits(what: str) -> str:
-    """`a whole number of at least 1, not a string`."""
-    text = re.sub(r"`(\w+)`", lambda found: WORDS.get(found[1], found[1]), what.removeprefix("Expected "))
-    text = re.sub(r" >= (-?\d+)", r" of at least \1", text)
-    return re.sub(r" <= (-?\d+)", r" of at most \1", text).replace(", got ", ", not ")

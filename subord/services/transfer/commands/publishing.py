@@ -41,6 +41,7 @@ SLURM: Final = "slurm"
 def publish(arguments: argparse.Namespace) -> int:
     """Publishes a plan. Raises CommandError: nothing was changed."""
     given = _given(arguments.file)
+    prints = _fingerprints(given.plan)
     before = asked(arguments, PATH)
     status = asked(arguments, "/v1/status")
     network = Network.parse(status["settings"]["network"])
@@ -53,11 +54,12 @@ def publish(arguments: argparse.Namespace) -> int:
     batch = _batch(arguments, plan, host)
     names = names_for(arguments, {"plan": {"host": host}})
     shown, would = _ordered(arguments, plan, network, before)
-    warnings = list(_warnings(plan))
+    warnings = [*_warnings(plan), *_renamings(before, shown)]
     if arguments.json:
         print(json.dumps({**shown, "batch": batch, "warnings": warnings}))
         return exit_codes.OK
     lines = [heading(shown, names, would), *plan_lines(shown)]
+    lines += [f"compare with `subord transfer key` of the other cluster: SHA-256 {each}" for each in prints]
     if shown["digest"] == before["digest"] and is_in_force(before):
         lines.append(f"nothing differs from version {before['version']}")
     lines += [line for each in warnings for line in wrapped(f"note: {each}", "")]
@@ -78,6 +80,23 @@ def switch_off(arguments: argparse.Namespace) -> int:
 def _warnings(plan: Plan) -> Iterator[str]:
     if not plan.queues and not plan.slots_max:
         yield "no job leaves, and none comes: the plan has neither queues nor slots_max"
+
+
+def _renamings(before: Document, shown: Document) -> Iterator[str]:
+    """Of jobs under way, by the plan before."""
+    if not is_in_force(before):
+        return
+    names, others = ((each["cluster"], each["peer"]["name"]) for each in (before, shown))
+    if names != others:
+        yield (
+            f"the cluster was {names[0]} with the peer {names[1]} before: the transfer host does not follow this "
+            "plan as long as jobs by these names are under way (`subord transfer jobs`)"
+        )
+    if before["host"] != shown["host"]:
+        yield (
+            f"the transfer host was {before['host']} before, and its records stay there: if jobs are under way "
+            "(`subord transfer jobs`), publish the plan with that host again, and wait until they are over"
+        )
 
 
 # -- what is given --------------------------------------------------------------------------------------------------
@@ -103,6 +122,17 @@ def _given(path: str) -> Given:
         raise CommandError(f"{name} is no text in UTF-8; {NOTHING}", exit_codes.USAGE) from None
     except GivenError as error:
         raise CommandError(f"{name}: {printable(str(error))}; {NOTHING}", exit_codes.USAGE) from None
+
+
+def _fingerprints(plan: Plan) -> list[str]:
+    """Of the certificates of the peer. Raises CommandError if one is none; the plan itself tests their form alone,
+    because X.509 costs each node memory."""
+    from subord.services.transfer.linking.certificate import CertificateError, der_of, fingerprint_of
+
+    try:
+        return [fingerprint_of(der_of(each)) for each in (plan.peer.certificates if plan.peer else ())]
+    except CertificateError as error:
+        raise CommandError(f"{error}; {NOTHING}", exit_codes.USAGE) from None
 
 
 def _host(arguments: argparse.Namespace, given: Given, otherwise: str) -> str:

@@ -65,7 +65,7 @@ def _demand(plan: Document, site: Document) -> None:
 
 
 def settings_of(arguments: argparse.Namespace, plan: Document, site: Document, queue: str) -> Settings:
-    """Of one transfer queue; each of several has scripts of its own, which name it."""
+    """Of one transfer queue; each of several has scripts of its own, which name it, but for the sensor."""
     several = len(plan["queues"]) > 1
     idle = plan["idle_pending_max"] if arguments.idle is None else arguments.idle
     transfer = {each["name"] for each in plan["queues"]}
@@ -80,6 +80,7 @@ def settings_of(arguments: argparse.Namespace, plan: Document, site: Document, q
         others=tuple(each for each in arguments.others or ("all.q",) if each not in transfer),
         parallel=tuple(arguments.parallel),
         folder=f"{arguments.folder}/{queue}" if several else arguments.folder,
+        sensor=f"{arguments.folder}/sensor",
         program=(sys.executable, *MODULE),
     )
 

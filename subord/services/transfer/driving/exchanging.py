@@ -15,6 +15,7 @@ from typing import Final
 
 import trio
 
+from subord.runtime.log.formats import printable
 from subord.services.transfer.driving.waking import Wake
 from subord.services.transfer.driving.writing import Sides
 from subord.services.transfer.exchange import (
@@ -25,15 +26,16 @@ from subord.services.transfer.exchange import (
     decode_message,
     encode,
 )
+from subord.services.transfer.linking import counts as causes
 from subord.services.transfer.linking.asking import LinkError
 
 logger = logging.getLogger("subord")
 BUSY_S: Final = 2.0
 """Between two messages while jobs cross."""
 GAP_S: Final = 0.2
-"""The least time between two messages."""
-
-
+"""The least time between two messages, whatever the other side says."""
+REFUSES: Final = "refuses"
+"""The other side does not heed our messages: a cause beside those of the link."""
 Ask = Callable[[bytes], Awaitable[bytes]]
 """Raises LinkError."""
 
@@ -50,6 +52,8 @@ class Exchanging:
         self.heard_at = 0.0
         self.asked_at = 0.0
         self.unreadable = 0
+        self._cause = ""
+        """Of the fault."""
         self._sides = sides
         self._ask = ask
         self._poll_s = poll_s
@@ -68,7 +72,7 @@ class Exchanging:
             is_more = message is not None and await self._send(message)
             if not is_more:
                 await self._wake.wait(self._pause_s - GAP_S)
-                await trio.sleep(GAP_S)
+            await trio.sleep(GAP_S)
 
     @property
     def _pause_s(self) -> float:
@@ -82,8 +86,11 @@ class Exchanging:
         await sides.commit()
         try:
             answer = decode_answer(await self._ask(encode(message)))
-        except (LinkError, ExchangeError) as error:
-            self._failed(str(error))
+        except LinkError as error:
+            self._failed(error.cause, str(error))
+            return False
+        except ExchangeError as error:
+            self._failed(causes.UNREADABLE, str(error))
             return False
         was_synced = sides.home.sending.is_synced
         if not sides.home.heard(answer, sides.clock()):
@@ -95,19 +102,22 @@ class Exchanging:
         self._changed()
         return answer.is_more or bool(answer.grants)
 
-    def _failed(self, why: str) -> None:
-        if why != self.fault:
-            logger.warning("transfer: %s", why)
-        self.fault = why
+    def _failed(self, cause: str, why: str) -> None:
+        """The other side has written a part of it, and may write something else each time."""
+        self.fault = printable(why)
+        if cause != self._cause:
+            logger.warning("transfer: %s", self.fault)
+        self._cause = cause
         self._changed()
 
     def _heard(self, answer: Answer) -> None:
         if answer.refused:
-            self._failed(f"the other cluster refuses: {answer.refused}")
+            self._failed(REFUSES, f"the other cluster refuses: {answer.refused}")
             return
         if self.fault:
             logger.info("transfer: the other cluster answers")
-        self.fault, self.heard_at = "", time.time()
+        self.fault = self._cause = ""
+        self.heard_at = time.time()
 
     async def answer(self, body: bytes) -> bytes:
         """To a message of the other cluster. Raises ExchangeError."""

@@ -77,6 +77,8 @@ class Role(role.Role):
         try:
             link = make_link(config, plan)
             with closing(await trio.to_thread.run_sync(Records, context.directory)) as records:
+                if fault := await trio.to_thread.run_sync(records.rename, plan.cluster, plan.peer_name):
+                    return f"{fault}; {HALTED}"
                 site = Site(records, make_cell(config, plan), link, config.socket)
                 driver = Driver(plan, site, self._wake.call)
                 await self._run(driver, link)

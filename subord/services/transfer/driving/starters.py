@@ -17,6 +17,7 @@ from typing import Final
 import trio
 from msgspec.structs import replace
 
+from subord.runtime.log.formats import printable
 from subord.services.batch.records import Refused, Unavailable
 from subord.services.transfer import home
 from subord.services.transfer.answering import Caller, Tell
@@ -185,7 +186,7 @@ class Starters:
 
     async def _answer(self, request: Start, verdict: Verdict) -> Answer:
         if verdict.reason and verdict.verb in (Verb.STAY, Verb.ERROR):
-            logger.warning("transfer: job %s: %s", request.job, verdict.reason)
+            logger.warning("transfer: job %s: %s", request.job, printable(verdict.reason))
         if verdict.verb == Verb.STAY:
             return await self._kept(request.job)
         return Answer(WORDS[verdict.verb], verdict.number)

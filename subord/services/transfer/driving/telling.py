@@ -11,6 +11,7 @@ from heapq import nsmallest
 from itertools import chain
 from typing import Final, NamedTuple
 
+from subord.runtime.log.formats import printable
 from subord.runtime.transfer.state import COMES, JOBS_MAX, LEAVES, TRANSFERS, JobState, State
 from subord.services.transfer.away import Away
 from subord.services.transfer.exchange import Stage
@@ -84,7 +85,7 @@ def state_of(both: Both, seen: Seen, counts: Counts, version: int, batch: str) -
         coming=_by_state(map(_stage, of_away.book.records.values())),
         left=dict(left),
         taken=dict(taken),
-        full=of_home.refused + of_away.refused,
+        full=of_home.refused + of_home.desk.strange_left_out + of_away.refused,
         forged=of_away.watching.forged,
         looks=seen.looks,
         calls_failed=seen.calls_failed,
@@ -148,7 +149,8 @@ def _job(way: str, each: HomeRecord | AwayRecord, user: str, state: str) -> JobS
 
 
 def ending_text(record: HomeRecord) -> str:
-    """`job 12 is 1001 in the other cluster: ended, status 7, on run1, 12.5 s of processor time`."""
+    """`job 12 is 1001 in the other cluster: ended, status 7, on run1, 12.5 s of processor time`: one line, whatever
+    the other cluster has written into its parts."""
     key, end = record.key, record.end
     job = f"job {key.job}.{key.task}" if key.task else f"job {key.job}"
     there = f" is {record.id} in the other cluster" if record.id else " was not in the other cluster"
@@ -161,7 +163,7 @@ def ending_text(record: HomeRecord) -> str:
         "" if usage is None or usage.memory_bytes is None else f"{usage.memory_bytes >> 20} MiB of memory",
         record.reason,
     ]
-    return f"{job}{there}: {', '.join(filter(None, parts))}"
+    return printable(f"{job}{there}: {', '.join(filter(None, parts))}")
 
 
 def _end(end: End | None) -> str:

@@ -3,7 +3,8 @@
 Inputs are listeners and `answer`, which makes an answer of a message; outputs are the answers. Invariants: only an
 end with a certificate of the plan is heard; a stranger cannot take the place of the other cluster, because handshakes
 are bounded for each address, and for all, apart from the connections that are accepted; of those, the newest stay,
-since older ones may be left from a link that was cut. What is refused is counted by its cause.
+since older ones may be left from a link that was cut; each of them is heard at a pace, so the other cluster cannot
+keep this process busy. What is refused is counted by its cause.
 """
 
 from __future__ import annotations
@@ -29,6 +30,8 @@ CONNECTIONS_MAX: Final = 4
 IDLE_S_MAX: Final = 900.0
 """Longer than the longest poll."""
 SEND_S_MAX: Final = 20.0
+GAP_S: Final = 0.1
+"""The least time between two messages of a connection; the other cluster takes twice as long (exchanging.py)."""
 Answering = Callable[[bytes], Awaitable[bytes]]
 """Raises ExchangeError for a message that cannot be read."""
 
@@ -153,6 +156,7 @@ class _Door:
                 self._counts.refuse(causes.SLOW, address)
                 return
             self._counts.note("told", len(answer))
+            await trio.sleep(GAP_S)
 
 
 def _cause(error: BaseException | None) -> str:

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
-from subord.services.transfer.exchange import State
+from subord.services.transfer.exchange import Stage, State
 from subord.services.transfer.jobs import Key
 from subord.services.transfer.states import HomeRecord, HomeState
 
@@ -41,9 +41,10 @@ class Memo:
 
 
 class Strange(NamedTuple):
-    """A job that the other side has, and of which there is no record here."""
+    """A job that the other side has, and of which there is no record here. No more of it is remembered, because the
+    other side says how many there are."""
 
-    state: State
+    stage: Stage
     since: float
 
 
@@ -52,6 +53,8 @@ class Desk:
         self.records = dict[Key, HomeRecord]()
         self.memos = dict[Key, Memo]()
         self.strange = dict[Key, Strange]()
+        self.strange_left_out = 0
+        """How often one was told for which there was no room."""
         self.open = set[Key]()
         """Those without an outcome."""
         self.forgetting = set[Key]()
@@ -101,11 +104,15 @@ class Desk:
         if not self._attempts[key.work]:
             del self._attempts[key.work]
 
-    def wonder(self, state: State, now: float) -> None:
-        """The other side has a job that is not known here."""
-        since = self.strange[state.key].since if state.key in self.strange else now
-        self.strange[state.key] = Strange(state, since)
+    def wonder(self, state: State, now: float) -> bool:
+        """The other side has a job that is not known here. False: there is no room to remember it."""
+        before = self.strange.get(state.key)
+        if before is None and len(self.strange) >= RECORDS_MAX:
+            self.strange_left_out += 1
+            return False
+        self.strange[state.key] = Strange(state.stage, now if before is None else before.since)
         self._attempts[state.key.work].add(state.key)
+        return True
 
     def changes(self) -> dict[Key, HomeRecord | None]:
         """Since the last call. None: it is to be deleted."""
@@ -129,7 +136,7 @@ class Desk:
     def _may_run(self, key: Key) -> bool:
         if key in self.records:
             return key in self.open
-        return not self.strange[key].state.stage.is_final
+        return not self.strange[key].stage.is_final
 
     # -- outcomes ---------------------------------------------------------------------------------------------------
 

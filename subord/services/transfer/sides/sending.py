@@ -114,7 +114,7 @@ class Sending:
     def _forgets(self, now: float) -> Iterator[Key]:
         """Also jobs of which nothing is known here, when their starter has not come, or another attempt has."""
         yield from sorted(self.desk.forgetting)
-        for key, strange in sorted(self.desk.strange.items()):
+        for key, strange in self.desk.strange.items():  # in the order in which they were told
             newest = self.desk.newest(key.work)
             if now >= strange.since + ORPHAN_S or (newest is not None and newest > key):
                 yield key
@@ -164,20 +164,30 @@ class Sending:
                 self.life, self.number = answer.newest + 1, 0
             return True
         self.held.meet(answer.life)
-        self.peer_life, self.peer_written, self._heard = answer.life, answer.written, answer.changed
+        if answer.life != self.peer_life:
+            self._heard = 0
+        self.peer_life, self.peer_written = answer.life, answer.written
         for key in answer.forgotten:
             if key in self.desk.forgetting or key in self.desk.strange:
                 self.desk.drop(key)
-        for state in answer.states:
-            record = self.desk.records.get(state.key)
-            if record is not None:
-                self._apply(record, state, now)
-            elif state.key.cluster == self.plan.cluster and state.stage != Stage.ABSENT:
-                self.desk.wonder(state, now)
-        self.is_synced = self.is_synced or not answer.is_more
+        is_kept = [self._hear(each, now) for each in answer.states]
+        if all(is_kept):
+            self._heard = answer.changed
+            self.is_synced = self.is_synced or not answer.is_more
+        else:  # it tells them again, and until there is room for all, nothing is sent
+            self.is_synced = False
         self.held.take(answer.life, answer.grants, self._sent_at, answer.lease_s)
         self.offer, self.pending = answer.offer, answer.pending
         self.pending_at = now - answer.pending_age_s
+        return True
+
+    def _hear(self, state: State, now: float) -> bool:
+        """Whether there is room for what it says."""
+        record = self.desk.records.get(state.key)
+        if record is not None:
+            self._apply(record, state, now)
+        elif state.key.cluster == self.plan.cluster and state.stage != Stage.ABSENT:
+            return self.desk.wonder(state, now)
         return True
 
     def _apply(self, record: HomeRecord, state: State, now: float) -> None:

@@ -14,6 +14,8 @@ from typing import Final, NamedTuple
 from subord.services.transfer.methods import METHODS, SOCKET
 from subord.services.transfer.plan import REMOTE, SENSOR
 
+SENSOR: Final = "sensor"
+"""The method that is no method of a queue."""
 SENSOR_S: Final = 9
 SEQUENCE: Final = 1000
 """Of the transfer queue; other queues have 0, unless an administrator has set it."""
@@ -46,7 +48,8 @@ DEFAULTS: Final = {
 class Settings(NamedTuple):
     """`host`: the transfer host. `slots`: the limit of jobs abroad. `threshold`: of the sensor; None: none, for many
     short jobs, which the slots alone meter out. `others`: queues whose jobs stay at home. `folder`: of the scripts,
-    on the transfer host. `program`: words that run the methods there. `sorts`: whether the scheduler is told to fill
+    on the transfer host; `sensor`: the path of the sensor, since a host has one for all its transfer queues; "": it
+    is in the folder. `program`: words that run the methods there. `sorts`: whether the scheduler is told to fill
     queues by their numbers. `sensor_s`: how often the load of the transfer host is reported, at most 59."""
 
     host: str
@@ -59,6 +62,7 @@ class Settings(NamedTuple):
     others: tuple[str, ...] = ("all.q",)
     parallel: tuple[str, ...] = ()
     folder: str = "/etc/subord/transfer"
+    sensor: str = ""
     program: tuple[str, ...] = ("python3", "-I", "-m", "subord.services.transfer.methods")
     sorts: bool = True
     sensor_s: int = SENSOR_S
@@ -94,20 +98,25 @@ def complexes(own: Settings) -> dict[str, str]:
 
 def host_fields(own: Settings) -> dict[str, str]:
     """Of the configuration of the transfer host."""
-    return {"load_sensor": f"{own.folder}/sensor", "load_report_time": f"00:00:{own.sensor_s:02}"}
+    return {"load_sensor": _path(own, SENSOR), "load_report_time": f"00:00:{own.sensor_s:02}"}
 
 
 def scripts(own: Settings) -> dict[str, str]:
     """By their paths. Grid Engine takes no arguments for the starter and the sensor, and what a user has in the
     environment is not to change which interpreter runs."""
-    return {f"{own.folder}/{method}": _script(own, method) for method in METHODS}
+    return {_path(own, method): _script(own, method) for method in METHODS}
+
+
+def _path(own: Settings, method: str) -> str:
+    return own.sensor if method == SENSOR and own.sensor else f"{own.folder}/{method}"
 
 
 def _script(own: Settings, method: str) -> str:
     words = shlex.join([*own.program, method, SOCKET, own.socket])
-    rest = shlex.quote(own.value) if method == "sensor" else '"$@"'
+    rest = shlex.quote(own.value) if method == SENSOR else '"$@"'
+    of = "all transfer queues" if method == SENSOR else f"the transfer queue {own.queue}"
     return (
-        f"#!/bin/sh\n# {method} of the transfer queue {own.queue}, made by `subord transfer setup`.\n"
+        f"#!/bin/sh\n# {method} of {of}, made by `subord transfer setup`.\n"
         f"unset LD_PRELOAD LD_LIBRARY_PATH\nexec {words} {rest}\n"
     )
 

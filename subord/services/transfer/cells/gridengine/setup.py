@@ -132,9 +132,20 @@ def steps_to_set_up(found: Found, own: Settings) -> Iterator[Step]:
 
 
 def steps_to_take_away(found: Found, own: Settings) -> Iterator[Step]:
-    """In the order in which nothing that is left refers to what is gone."""
+    """In the order in which nothing that is left refers to what is gone. What all transfer queues need goes with the
+    last of them."""
     if found.queue is not None:
         yield Step(("qconf", "-dq", own.queue))
+    is_last = not any(f"{own.remote}=TRUE" in _values(each) for each in found.queues.values())
+    if is_last:
+        yield from _steps_for_the_last(found, own)
+    sensor = host_fields(own)["load_sensor"]
+    for path in found.scripts:
+        if is_last or path != sensor:
+            yield Step(("rm", "-f", path))
+
+
+def _steps_for_the_last(found: Found, own: Settings) -> Iterator[Step]:
     for name, values in found.queues.items():
         if f"{own.remote}=FALSE" in _values(values):
             yield Step(("qconf", "-dattr", "queue", "complex_values", f"{own.remote}=FALSE", name))
@@ -146,8 +157,6 @@ def steps_to_take_away(found: Found, own: Settings) -> Iterator[Step]:
     if lines:
         kept = "".join(f"{line}\n" for line in found.complexes.splitlines() if line not in lines)
         yield Step(("qconf", "-Mc", "/dev/stdin"), kept.encode())
-    for path in found.scripts:
-        yield Step(("rm", "-f", path))
 
 
 def _configured(host: str, option: str, fields: Mapping[str, str]) -> Step:
