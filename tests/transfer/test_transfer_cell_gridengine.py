@@ -74,12 +74,12 @@ async def test_jobs_in_the_transfer_queue_and_those_that_wait() -> None:
     look = await own.look()
     assert isinstance(look, Look)
     assert set(look.leaving) == {
-        Leaving("5", 0),
-        Leaving("7", 2),
-        Leaving("7", 4, is_suspended=True),
-        Leaving("11", 0, is_ending=True),
-        Leaving("12", 0),
-        Leaving("13", 0),
+        Leaving("5", 0, user="ann"),
+        Leaving("7", 2, user="ann"),
+        Leaving("7", 4, is_suspended=True, user="ann"),
+        Leaving("11", 0, is_ending=True, user="ann"),
+        Leaving("12", 0, user="ann"),
+        Leaving("13", 0, user="ann"),
     }
     assert (look.pending, look.foreign) == (1, ())
 

@@ -384,6 +384,51 @@ async def test_a_job_of_another_user_is_not_sent(sides: tuple[Side, Side], clock
         assert driver.sides.home.desk.records == {}
 
 
+@pytest.mark.parametrize("job", ["12", "13", "99"], ids=["that could cross", "that stays", "that is not there"])
+async def test_an_obstacle_gives_no_right_to_a_job_of_another_user(
+    sides: tuple[Side, Side], clock: object, job: str
+) -> None:
+    """It would end the job, keep it at home, or take its end away from its own starter."""
+    here, _ = sides
+    other = Caller(1, os.getuid() + 12_345)
+    here.cell.add("12", SPEC)
+    here.cell.add("13", Refused("job 13 has a terminal"))
+
+    async def tell(word: Answer) -> None:
+        raise AssertionError(word)
+
+    async with here.running() as driver:
+        for obstacle in ("x", ""):
+            with pytest.raises(ValueError, match=r"of another user|is not known"):
+                await driver.starters.start(other, Start(job=job, queue=QUEUE, obstacle=obstacle), tell)
+        assert driver.sides.home.desk.records == {}
+        assert here.cell.kept == []
+
+
+async def test_a_job_that_is_known_is_of_its_user_after_a_restart(sides: tuple[Side, Side], clock: object) -> None:
+    here, there = sides
+    async with trio.open_nursery() as nursery:
+        starter = Starter(here, "12")
+        here.cell.add("12", SPEC)
+        nursery.start_soon(starter.run)
+        async with here.running(), there.running():
+            await until(lambda: there.cell.jobs, "it is away")
+        starter.is_alive = False
+        nursery.cancel_scope.cancel()
+
+    async def tell(word: Answer) -> None:
+        raise AssertionError(word)
+
+    async with here.running() as driver:
+        (key,) = driver.sides.home.desk.records
+        for attempt in (0, key.attempt):
+            request = Start(job="12", queue=QUEUE, obstacle="x", attempt=attempt)
+            with pytest.raises(ValueError, match="of another user"):
+                await driver.starters.start(Caller(1, os.getuid() + 12_345), request, tell)
+        assert driver.sides.home.desk.records[key].wanted == Wanted.RUN
+        assert not driver.sides.home.desk.memos[key].is_here
+
+
 @pytest.mark.parametrize("who", ["home", "away", "both"])
 async def test_agents_die_and_each_job_ends_once(
     sides: tuple[Side, Side],

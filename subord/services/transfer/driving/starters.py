@@ -134,18 +134,17 @@ class Starters:
 
     async def _spec(self, caller: Caller, request: Start) -> Spec | Stays:
         """Raises ValueError."""
+        if not self._owners.is_known(request.job):
+            await self._sides.presence.awaited(request.job, request.task)
+        await self._demand_owner(caller, request.job, request.task)
         key = Key(self._sides.home.plan.cluster, request.job, request.task, max(1, request.attempt))
-        is_known = bool(request.attempt) and key in self._sides.home.desk.records
-        if is_known and self._owners.is_known(request.job):
-            self._owners.demand(caller.uid, request.job)
+        if request.attempt and key in self._sides.home.desk.records:
             return Stays("it is known")
         if request.obstacle:
             return Stays(request.obstacle[:REASON_MAX])
         found = await self._describing.described(request.job)
         if isinstance(found, Refused):
             return Stays(found.reason[:REASON_MAX])
-        await self._owners.learn(request.job, found.user)
-        self._owners.demand(caller.uid, request.job)
         return replace(
             found,
             script=request.script or found.script,
@@ -157,13 +156,19 @@ class Starters:
     async def _demand_owner(self, caller: Caller, job: str, task: int) -> None:
         """Raises ValueError."""
         if not self._owners.is_known(job) and caller.uid != 0:
-            newest = self._sides.home.desk.newest((job, task))
-            spec = None if newest is None else self._sides.home.desk.records[newest].spec
-            found = spec or await self._describing.described(job)
-            if isinstance(found, Refused):
-                raise ValueError(f"whose job {job} is is not known: {found.reason}")
-            await self._owners.learn(job, found.user)
+            await self._owners.learn(job, await self._user_of(job, task))
         self._owners.demand(caller.uid, job)
+
+    async def _user_of(self, job: str, task: int) -> str:
+        """As the batch system has it. Raises ValueError."""
+        if (shown := self._sides.presence.shown(job, task)) is not None and shown.user:
+            return shown.user
+        newest = self._sides.home.desk.newest((job, task))
+        spec = None if newest is None else self._sides.home.desk.records[newest].spec
+        found = spec or await self._describing.described(job)
+        if isinstance(found, Refused):
+            raise ValueError(f"whose job {job} is is not known: {found.reason}")
+        return found.user
 
     # -- news -------------------------------------------------------------------------------------------------------
 

@@ -17,6 +17,7 @@ from subord.runtime.record_file import RecordsError
 from subord.services.transfer import away, home
 from subord.services.transfer.away import Away
 from subord.services.transfer.driving.counting import Counts
+from subord.services.transfer.driving.presence import Presence
 from subord.services.transfer.home import Home
 from subord.services.transfer.states import HomeRecord
 
@@ -38,6 +39,7 @@ class Sides:
         self.away = of_away
         self.clock = clock
         self.counts = Counts()
+        self.presence = Presence()
         self.tell: Tell = _told
         """What is done with the news of starters."""
         self._write = write
