@@ -32,7 +32,7 @@ class Presence:
         """By the last look."""
         return self._leaving.get((job, task))
 
-    async def awaited(self, job: str, task: int, looks_max: int | None = LOOKS_MAX) -> Leaving | None:
+    async def awaited(self, job: str, task: int, looks_max: int | None) -> Leaving | None:
         """By the last look, or one of the next. `looks_max`: None: as many as it takes."""
         looks = 0
         while (found := self.shown(job, task)) is None and (looks_max is None or looks < looks_max):

@@ -1,8 +1,9 @@
 """What the agent does for the methods of the transfer queue: the keeper of answering.py.
 
-Inputs are requests of methods; outputs are calls of the home side, and answers. Invariants: a job is sent only as the
-user that its own batch system names, and only a process of this user, or root, asks for it; a starter hears of its
-job when that is on the disk, first that it is accepted; a job that is to stay is marked before its starter ends.
+Inputs are requests of methods; outputs are calls of the home side, and answers. Invariants: only a job, or task, that
+a look has shown in a transfer queue is sent, as the user that its own batch system names, and only a process of this
+user, or root, asks for it; a starter hears of its job when that is on the disk, first that it is accepted; a job
+that is to stay is marked before its starter ends.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from subord.services.transfer.answering import Caller, Tell
 from subord.services.transfer.cells.interface import Cell
 from subord.services.transfer.driving.describing import Describing
 from subord.services.transfer.driving.owners import Owners
+from subord.services.transfer.driving.presence import LOOKS_MAX
 from subord.services.transfer.driving.writing import Sides
 from subord.services.transfer.home import Verb, Verdict, verdict_of
 from subord.services.transfer.jobs import REASON_MAX, Key, Spec
@@ -75,6 +77,9 @@ class Starters:
 
     async def start(self, caller: Caller, request: Start, tell: Tell) -> Answer:
         """As in answering.Keeper."""
+        if not await self._is_shown(request):
+            logger.info("transfer: job %s, task %d, was not seen in a transfer queue", request.job, request.task)
+            return Answer(AGAIN)
         spec = await self._spec(caller, request)
         now = self._sides.clock()
         start = home.Start(
@@ -132,13 +137,25 @@ class Starters:
 
     # -- whose job it is --------------------------------------------------------------------------------------------
 
+    def _is_known(self, request: Start) -> bool:
+        key = Key(self._sides.home.plan.cluster, request.job, request.task, max(1, request.attempt))
+        return bool(request.attempt) and key in self._sides.home.desk.records
+
+    async def _is_shown(self, request: Start) -> bool:
+        """Whether the batch system has the job in a transfer queue, which it may show some time after the starter has
+        begun. That of a job that may be abroad waits for as long as it takes. A queue that is not of the plan is not
+        looked at, and its jobs are not sent."""
+        if self._is_known(request) and self._owners.is_known(request.job):
+            return True
+        if self._sides.home.plan.queue(request.queue) is None:
+            return True
+        looks_max = None if request.attempt else LOOKS_MAX
+        return await self._sides.presence.awaited(request.job, request.task, looks_max) is not None
+
     async def _spec(self, caller: Caller, request: Start) -> Spec | Stays:
         """Raises ValueError."""
-        if not self._owners.is_known(request.job):
-            await self._sides.presence.awaited(request.job, request.task)
         await self._demand_owner(caller, request.job, request.task)
-        key = Key(self._sides.home.plan.cluster, request.job, request.task, max(1, request.attempt))
-        if request.attempt and key in self._sides.home.desk.records:
+        if self._is_known(request):
             return Stays("it is known")
         if request.obstacle:
             return Stays(request.obstacle[:REASON_MAX])
