@@ -18,8 +18,7 @@ from msgspec.structs import replace
 
 import subord
 from subord.services.transfer import answering
-from subord.services.transfer.answering import Caller, Tell
-from subord.services.transfer.driving.shares import Shares
+from subord.services.transfer.answering import Caller, Shares, Tell
 from subord.services.transfer.jobs import SCRIPT_BYTES_MAX, Wanted
 from subord.services.transfer.local import (
     ACCEPTED,

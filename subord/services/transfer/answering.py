@@ -13,6 +13,7 @@ import os
 import resource
 import socket
 import struct
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from pathlib import Path
@@ -20,7 +21,6 @@ from typing import Final, NamedTuple, Protocol
 
 import trio
 
-from subord.services.transfer.driving.shares import Shares
 from subord.services.transfer.local import (
     DONE,
     LINE_BYTES_MAX,
@@ -43,6 +43,30 @@ _BACKLOG: Final = 1024
 """All jobs of a burst start their methods at once, and an agent that was started again is asked by all."""
 _CREDENTIALS: Final = struct.Struct("3i")
 _READ_BYTES: Final = 64 << 10
+_ROOT: Final = 0
+
+
+class Shares:
+    """Of what all users of this host share: together they never have more than `most`, and one user half of it, so
+    another one always finds some. Root has no bound of its own."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._taken = Counter[int]()
+
+    def take(self, uid: int, amount: int = 1) -> bool:
+        """False: there is no room, and nothing was taken."""
+        is_full = self._taken.total() + amount > self._most
+        if is_full or (uid != _ROOT and self._taken[uid] + amount > self._most // 2):
+            return False
+        self._taken[uid] += amount
+        return True
+
+    def give(self, uid: int, amount: int = 1) -> None:
+        """Back, of what was taken."""
+        self._taken[uid] -= amount
+        if not self._taken[uid]:
+            del self._taken[uid]
 
 
 class _CrowdedError(Exception):
