@@ -5,6 +5,7 @@ from __future__ import annotations
 import getpass
 import os
 import sqlite3
+import threading
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, closing
@@ -468,6 +469,45 @@ async def test_a_job_that_is_known_is_of_its_user_after_a_restart(sides: tuple[S
                 await driver.starters.start(Caller(1, os.getuid() + 12_345), request, tell)
         assert driver.sides.home.desk.records[key].wanted == Wanted.RUN
         assert not driver.sides.home.desk.memos[key].is_here
+
+
+async def test_a_starter_that_comes_during_a_write_hears_when_its_own_record_is_on_the_disk(
+    sides: tuple[Side, Side], clock: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here, _ = sides
+    write, begun, goes_on = Records.write, trio.Event(), threading.Event()
+    goes_on.set()
+    told = dict[str, bool]()
+
+    def slow(records: Records, *changes: Any) -> int:
+        if not goes_on.is_set():
+            trio.from_thread.run_sync(begun.set)
+        assert goes_on.wait(60)
+        return write(records, *changes)
+
+    monkeypatch.setattr(Records, "write", slow)
+    async with here.running() as driver, trio.open_nursery() as nursery:
+        for job in ("12", "14"):
+            here.cell.add(job, SPEC)
+        await until(lambda: driver.sides.presence.shown("14", 0), "both are shown")
+
+        def start(job: str) -> None:
+            async def tell(word: Answer) -> None:
+                if word.word == ACCEPTED:
+                    await trio.lowlevel.checkpoint()
+                    told[job] = any(each.key.job == job for each in on_disk(here)[0].values())
+
+            nursery.start_soon(driver.starters.start, Caller(1, os.getuid()), Start(job=job, queue=QUEUE), tell)
+
+        goes_on.clear()
+        start("12")
+        await begun.wait()
+        start("14")
+        await until(lambda: driver.sides.home.desk.newest(("14", 0)), "the second one has a record")
+        goes_on.set()
+        await until(lambda: len(told) == 2, "both are accepted")
+        nursery.cancel_scope.cancel()
+    assert told == {"12": True, "14": True}
 
 
 @pytest.mark.parametrize("who", ["home", "away", "both"])

@@ -64,8 +64,6 @@ class Starters:
         self._owners = Owners()
         self._describing = Describing(cell, retry_s)
         self._waiters = dict[Key, Waiter]()
-        self._fresh = list[Waiter]()
-        """Those that are to be told that they are accepted."""
         self._over = dict[int, Key]()
         """By the request, between its answer and the word whether it was read."""
         sides.tell = self._tell
@@ -96,7 +94,7 @@ class Starters:
         if key is None:
             return Answer(AGAIN)
         waiter = self._waiters[key] = Waiter(key, tell)
-        self._fresh.append(waiter)
+        self._sides.accepted.append(key)
         try:
             await self._sides.commit()
             self._attend()
@@ -189,10 +187,9 @@ class Starters:
 
     # -- news -------------------------------------------------------------------------------------------------------
 
-    async def _tell(self, news: Sequence[HomeRecord]) -> None:
+    async def _tell(self, accepted: Sequence[Key], news: Sequence[HomeRecord]) -> None:
         """Behind each commit."""
-        fresh, self._fresh = self._fresh, []
-        for waiter in fresh:
+        for waiter in [self._waiters[each] for each in accepted if each in self._waiters]:
             await _say(waiter, Answer(ACCEPTED, waiter.key.attempt))
         for record in news:
             found = self._waiters.get(record.key)
