@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from math import inf
@@ -41,10 +42,10 @@ from subord.services.role import GRACE_S
 from subord.services.transfer import agent as transfer_agent
 from subord.services.transfer.driving import role
 from subord.services.transfer.jobs import Spec
-from subord.services.transfer.linking.certificate import ensured
+from subord.services.transfer.linking.certificate import Identity, ensured
 from subord.services.transfer.linking.counts import Counts
 from subord.services.transfer.plan import Peer, Plan, TransferQueue
-from subord.services.transfer.records import Records
+from subord.services.transfer.records import Begun, Records
 from tests.agent.test_agent_judge import revoking
 from tests.services.test_files_sets import ME, POSITION
 from tests.transfer.cell_in_memory import MemoryCell, MemoryLink
@@ -111,7 +112,8 @@ class Node:
     def has_socket(self) -> bool:
         return os.path.exists(self.config.socket)
 
-    def link(self, *_: object) -> FakeLink:
+    async def link(self, *_: object) -> FakeLink:
+        await trio.lowlevel.checkpoint()
         self.links.append(FakeLink())
         return self.links[-1]
 
@@ -281,6 +283,31 @@ async def test_a_link_without_a_key_is_told(node: Node, monkeypatch: pytest.Monk
         *said, _ = await node.ended(plan(1))
     assert isinstance(said[-1], State)
     assert "`subord transfer key`" in said[-1].detail
+
+
+async def test_the_disk_does_not_keep_other_work_waiting(
+    node: Node, clock: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The key and the records may be large, or their disk slow."""
+    main, seen = threading.get_ident(), list[str]()
+    begin, read = Records.begin, role.read
+
+    def watched(records: Records, at_ms: int) -> Begun:
+        seen.append("records in the loop" if threading.get_ident() == main else "records")
+        return begin(records, at_ms)
+
+    def watched_read(path: str) -> Identity:
+        seen.append("key in the loop" if threading.get_ident() == main else "key")
+        return read(path)
+
+    monkeypatch.setattr(Records, "begin", watched)
+    monkeypatch.setattr(role, "read", watched_read)
+    async with node.running(), node.following(plan(1)) as talk:
+        await talk.state(lambda each: each.at)
+    monkeypatch.setattr(role, "make_link", role._link)
+    async with node.running():
+        await node.ended(plan(1))
+    assert seen == ["records", "key"]
 
 
 async def test_a_socket_that_cannot_be_made_is_told(node: Node) -> None:

@@ -89,7 +89,7 @@ class Side:
     async def running(self) -> AsyncIterator[Driver]:
         records = Records(str(self.folder))
         try:
-            driver = self.driver = Driver(self.plan, Site(records, self.cell, self.link, self.socket))
+            driver = self.driver = await Driver.begun(self.plan, Site(records, self.cell, self.link, self.socket))
             async with trio.open_nursery() as nursery:
                 await nursery.start(driver.serve)
                 yield driver
