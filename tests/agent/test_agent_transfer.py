@@ -318,6 +318,25 @@ async def test_a_socket_that_cannot_be_made_is_told(node: Node) -> None:
     assert "correct transfer.socket" in said[-1].detail
 
 
+def put_there(path: str, kind: str) -> Callable[[], bool]:
+    """What is no socket, and whether it is there."""
+    own, file = Path(path), Path(f"{path}.other" if kind == "link" else path)
+    file.write_text("of another program")
+    if kind == "link":
+        own.symlink_to(file)
+    return lambda: own.read_text() == "of another program" and own.is_symlink() == (kind == "link")
+
+
+@pytest.mark.parametrize("kind", ["file", "link"])
+async def test_what_is_no_socket_is_left_as_it_is(node: Node, kind: str) -> None:
+    is_as_before = put_there(node.config.socket, kind)
+    async with node.running():
+        *said, _ = await node.ended(plan(1))
+    assert isinstance(said[-1], State)
+    assert "is no socket, and was left unchanged" in said[-1].detail
+    assert is_as_before()
+
+
 async def test_records_that_cannot_be_written_end_the_work(
     node: Node, clock: object, monkeypatch: pytest.MonkeyPatch
 ) -> None:

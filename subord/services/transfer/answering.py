@@ -9,9 +9,11 @@ REQUESTS_BYTES_MAX. What is over a bound is closed without an answer, and its me
 
 from __future__ import annotations
 
+import errno
 import os
 import resource
 import socket
+import stat
 import struct
 from collections import Counter
 from collections.abc import Awaitable, Callable
@@ -100,9 +102,17 @@ class Keeper(Protocol):
         """What the load sensor reports."""
 
 
+def remove(path: Path) -> None:
+    """Nothing but a socket. Raises OSError."""
+    with suppress(FileNotFoundError):
+        if not stat.S_ISSOCK(path.lstat().st_mode):
+            raise FileExistsError(errno.EEXIST, "what is there is no socket, and was left unchanged", str(path))
+        path.unlink()
+
+
 def bound(path: Path) -> trio.SocketListener:
-    """A socket for all users of this host. Raises OSError."""
-    path.unlink(missing_ok=True)
+    """A socket for all users of this host, instead of one that is left. Raises OSError, also for what is no socket."""
+    remove(path)
     own = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
     try:
         own.bind(str(path))

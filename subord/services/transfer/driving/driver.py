@@ -97,9 +97,5 @@ class Driver:
                 nursery.start_soon(self.exchanging.run)
                 task_status.started()
         finally:
-            _remove(self._socket)
-
-
-def _remove(path: str) -> None:
-    with suppress(OSError):
-        Path(path).unlink()
+            with suppress(OSError):
+                answering.remove(Path(self._socket))
