@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import shlex
 import sys
 import time
 from pathlib import Path
@@ -279,6 +278,8 @@ def _command(arguments: argparse.Namespace) -> str:
     if not arguments.file.isprintable():
         return "the same command with --trace"
     name = f"./{arguments.file}" if arguments.file.startswith("-") else arguments.file
+    import shlex
+
     return f"subord simulate {shlex.quote(name)} --trace"
 
 

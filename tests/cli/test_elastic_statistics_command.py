@@ -15,8 +15,9 @@ from subord.api.http.server import Query, Response
 from subord.api.models.document import time_text
 from subord.cli import main
 from subord.client import exit_codes
+from subord.services.elastic import PLOTS
 from subord.services.elastic.commands import statistics
-from subord.services.elastic.statistics import PLOTS, Statistics
+from subord.services.elastic.statistics import Statistics
 from tests.api.fake_node_api import World
 from tests.api.served_node import fake_daemon
 

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from subord.services.elastic.statistics import PLOTS, Statistics
+from subord.services.elastic import PLOTS
+from subord.services.elastic.statistics import Statistics
 from subord.services.elastic.statistics.plots import LABELS, NoPlotterError, Plotter, thinned
 
 NOW = 1_800_000_000.0

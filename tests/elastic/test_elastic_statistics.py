@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from subord.services.elastic import COLUMNS, PLOTS
 from subord.services.elastic.managing.averages import JOBS_MAX, Averages, Ended
-from subord.services.elastic.statistics import COLUMNS, PLOTS, Statistics, read
+from subord.services.elastic.statistics import Statistics, read
 
 NOW = 1_800_000_000.0
 

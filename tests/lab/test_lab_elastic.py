@@ -20,7 +20,8 @@ from netlab.elastic.hosted import HEAD, NAMES, ROOT, USER
 from netlab.errors import LabError
 
 from subord.services.batch.records import Done, Host, NewHost
-from subord.services.elastic.statistics import PLOTS, read
+from subord.services.elastic import PLOTS
+from subord.services.elastic.statistics import read
 
 from .lab_helpers import REPOSITORY, need_gridengine
 

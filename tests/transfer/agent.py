@@ -246,7 +246,8 @@ class Agent:
             self._call(lambda: batch.bind(works, is_bound=True), lambda x: self._bound(to_bind, x))
         if to_let_go or lost:
             gone = [each.work for each in to_let_go] + lost
-            self._call(lambda: batch.bind(gone, is_bound=False), lambda x: self._let_go(to_let_go, x))
+            recalled = [job for jobs in self.home.recalls(gone).values() for job in jobs]
+            self._call(lambda: batch.let_go(gone, recalled), lambda x: self._let_go(to_let_go, x))
 
     def _call(self, apply: Callable[[], Any], on_result: Callable[[Any], None], *, is_awaited: bool = True) -> None:
         self._calls += is_awaited

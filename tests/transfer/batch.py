@@ -51,6 +51,7 @@ class Job:
     outcome: str = ""
     killed: bool = False
     suspends: bool = False
+    is_recalled: bool = False
     stays_in_queue: bool = False
     """It may start again only in the transfer queue."""
 
@@ -106,7 +107,7 @@ class Batch:
         for job in list(self.jobs.values()):
             if job.being != Being.QUEUED or job.is_bound or job.in_transfer or job.is_admin_held:
                 continue
-            if used < self.slots and not job.stays_in_queue:
+            if used < self.slots and not (job.stays_in_queue or job.is_recalled):
                 used += 1
                 self._begin(job)
             elif leaving < self.transfer_slots and self._may_leave(job):
@@ -240,6 +241,13 @@ class Batch:
         marks = {each.mark for each in jobs if not each.id}
         there = (each for at, each in self.accounting if at <= self.world.now)
         return tuple(each for each in there if each.id in ids or each.mark in marks)
+
+    def let_go(self, works: Sequence[tuple[str, int]], recalled: Sequence[str]) -> None:
+        """`recalled`: those that start again in the transfer queue alone."""
+        for job in recalled:
+            if job in self.jobs:
+                self.jobs[job].is_recalled = True
+        self.bind(works, is_bound=False)
 
     def bind(self, works: Sequence[tuple[str, int]], *, is_bound: bool) -> None:
         for job in [self.jobs[each] for each, _ in works if each in self.jobs]:

@@ -52,6 +52,7 @@ class MemoryCell:
     leaving: dict[tuple[str, int], Leaving] = field(default_factory=dict)
     specs: dict[str, Spec | Refused] = field(default_factory=dict)
     bound: set[tuple[str, int]] = field(default_factory=set)
+    recalled: set[tuple[str, str]] = field(default_factory=set)
     kept: list[str] = field(default_factory=list)
     submitted: list[tuple[str, str]] = field(default_factory=list)
     deeds: list[tuple[Deed, str]] = field(default_factory=list)
@@ -135,6 +136,11 @@ class MemoryCell:
         for each in jobs:
             self.on_bind(each)
         self.bound |= set() if self.is_silent else set(jobs)
+        return SILENT if self.is_silent else None
+
+    async def recall(self, jobs: Sequence[str], queue: str) -> Unavailable | None:
+        await trio.lowlevel.checkpoint()
+        self.recalled |= set() if self.is_silent else {(each, queue) for each in jobs}
         return SILENT if self.is_silent else None
 
     async def unbind(self, jobs: Sequence[tuple[str, int]]) -> Unavailable | None:

@@ -70,7 +70,7 @@ def test_every_fault_fits_and_compiles(fault: Mutation) -> None:
 @pytest.mark.parametrize("name", CAUGHT_SOON)
 def test_a_fault_is_caught(name: str) -> None:
     fault = next(each for each in FAULTS if each.name == name)
-    caught = try_out(fault, 0, 60)
+    caught = try_out(fault, 0, 150)
     assert caught.seed is not None
     assert "Error:" not in caught.text, "a broken invariant, and not an accident"
 

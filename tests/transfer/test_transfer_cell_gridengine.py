@@ -104,6 +104,7 @@ async def test_a_bound_job_is_one_that_was_started_before_and_is_held() -> None:
         look = await own.look()
         assert isinstance(look, Look)
         assert look.bound == ((("24", 0),) if bound else ()), word
+        assert look.restarting == ((("24", 0),) if "R" in word and "q" in word else ()), word
 
 
 async def test_marks_are_asked_for_after_a_submission_without_an_answer() -> None:
@@ -205,6 +206,14 @@ def test_the_words_of_a_submission() -> None:
         *("-soft", "-l", "big=1", "-hard", "-l", "h_rt=60", "-l", "arch=lx*", "-q", "all.q", "-pe", "smp", "4"),
         *("-v", "A=b c", "-v", "B", "--", "-h", "x"),
     )
+
+
+@pytest.mark.parametrize(
+    ("transfer", "words"), [((), ()), (("transfer",), ("-q", "!transfer")), (("one", "two"), ("-q", "!one&!two"))]
+)
+def test_a_job_that_has_come_does_not_leave_again(transfer: tuple[str, ...], words: tuple[str, ...]) -> None:
+    said = submitting.words_for(MARK, SPEC, transfer, is_verified=True)
+    assert tuple(said[said.index("-q") :][:2] if "-q" in said else ()) == words
 
 
 @pytest.mark.parametrize(

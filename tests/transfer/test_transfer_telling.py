@@ -8,12 +8,11 @@ from subord.runtime.transfer.state import COMES, JOBS_MAX, LEAVES
 from subord.services.transfer.away import Away
 from subord.services.transfer.away import Kept as AwayKept
 from subord.services.transfer.driving.counting import Counts
-from subord.services.transfer.driving.telling import Seen, state_of
-from subord.services.transfer.driving.writing import Sides
+from subord.services.transfer.driving.telling import Both, Seen, ending_text, state_of
 from subord.services.transfer.exchange import Stage
 from subord.services.transfer.home import Home
 from subord.services.transfer.home import Kept as HomeKept
-from subord.services.transfer.jobs import End, Key, Spec
+from subord.services.transfer.jobs import End, Key, Spec, Usage
 from subord.services.transfer.linking.counts import Counts as LinkCounts
 from subord.services.transfer.states import AwayRecord, HomeRecord, HomeState
 from tests.transfer.test_transfer_driver import plan_of
@@ -25,13 +24,14 @@ def key(job: int, cluster: str = "one") -> Key:
     return Key(cluster, str(job), 0, 1_795_682_000_000 + job)
 
 
-def sides_of(of_home: list[HomeRecord], of_away: list[AwayRecord]) -> Sides:
+def sides_of(of_home: list[HomeRecord], of_away: list[AwayRecord]) -> Both:
     plan = plan_of("one", "two")
-    return Sides(
+    return Both(
         Home(plan, 5, HomeKept(tuple(of_home)), 100.0),
         Away(plan, 5, AwayKept(tuple(of_away)), 100.0),
-        lambda *_: 0,
-        lambda: 100.0,
+        {},
+        {},
+        100.0,
     )
 
 
@@ -75,7 +75,20 @@ def test_each_job_counts_once_for_each_that_is_true_of_it() -> None:
     counts.note({record.key: None}, {})
     counts.note({record.key: record}, {})
     assert counts.home["left"] == 2, "what is forgotten may come again"
+    ended = replace(record, state=HomeState.ENDED)
+    assert counts.note({record.key: ended}, {}) == [ended]
+    assert counts.note({record.key: ended}, {}) == [], "its end is told once"
     coming = AwayRecord(key=key(2, "two"), stage=Stage.TAKEN)
     for stage in (Stage.TAKEN, Stage.SOUGHT, Stage.TAKEN, Stage.GONE):
         counts.note({}, {coming.key: replace(coming, stage=stage)})
     assert counts.away == {"taken": 1, "returned": 1}
+
+
+def test_the_log_says_how_a_job_has_ended_and_what_it_has_used() -> None:
+    usage = Usage(host="run1", cpu_s=12.46, memory_bytes=300 << 20)
+    record = HomeRecord(key=key(12), state=HomeState.ENDED, id="1001", end=End(status=7, usage=usage))
+    assert ending_text(record) == (
+        "job 12 is 1001 in the other cluster: ended, status 7, on run1, 12.5 s of processor time, 300 MiB of memory"
+    )
+    task = HomeRecord(key=Key("one", "12", 3, 5), state=HomeState.RETURNING, reason="it had no permit within 60 s")
+    assert ending_text(task) == "job 12.3 was not in the other cluster: returning, it had no permit within 60 s"

@@ -23,6 +23,8 @@ pytestmark = [pytest.mark.lab(few=True), pytest.mark.slow]
 WAIT_S_MAX = 180.0
 LIMIT = 4
 """Foreign jobs in each tree."""
+SLOTS = 2
+"""Of each tree for jobs, so that foreign jobs wait."""
 PERMIT_S = 600
 """A job that has no permit waits in the transfer queue, and does not go round."""
 
@@ -33,7 +35,7 @@ def pair() -> Iterator[Pair]:
         pytest.skip(f"a program is missing: apt-get install {' '.join(packages)}")
     if reason := obstacle():
         pytest.skip(reason)
-    with pairs.running() as both:
+    with pairs.running(slots=SLOTS) as both:
         both.publish(slots_max=LIMIT, permit_s=PERMIT_S, idle_pending_max=100)
         for each in both.trees:
             each.await_that(each.is_open, "the transfer queue is open", WAIT_S_MAX, each.facts)
@@ -180,15 +182,15 @@ def test_a_link_that_is_cut_delays_the_ends_alone(pair: Pair) -> None:
 
 
 def test_a_transfer_host_that_dies_loses_no_job_and_runs_none_twice(pair: Pair) -> None:
-    """With its qmaster. Its starters are gone, and the jobs are started again when those abroad have ended."""
+    """With its qmaster. Its starters are gone, and the next ones of its jobs go on with those that are abroad."""
     load = Load(pair, "host")
     for tree in pair.trees:
         load.burst(tree, 6, 6.0)
     pair.a.await_that(lambda: load.abroad() >= LIMIT, "jobs are abroad", WAIT_S_MAX, load.facts)
     pair.a.kill_head()
     pair.a.revive_head()
-    load.await_ended(WAIT_S_MAX)
-    assert load.faults(may_begin_again=True) == []
+    load.await_ended(2 * WAIT_S_MAX)
+    assert load.faults() == []
 
 
 @pytest.mark.long
@@ -198,12 +200,12 @@ def test_a_link_that_is_cut_for_ten_minutes_with_two_hundred_jobs_abroad(pair: P
         for tree in pair.trees:
             tree.set_up(slots=200, threshold=None, sensor_s=2)
         load = Load(pair, "long")
-        load.burst(pair.a, 200, 30.0)
+        load.burst(pair.a, 200, 4.0)
         pair.b.await_that(lambda: load.foreign(pair.b) >= 150, "the jobs are abroad", WAIT_S_MAX, load.facts)
         pair.cut()
         time.sleep(600.0)
         pair.mend()
-        load.await_ended(1800.0)
+        load.await_ended(900.0)
         assert load.faults() == []
     finally:
         pair.publish(slots_max=LIMIT, permit_s=PERMIT_S, idle_pending_max=100)

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
-from netlab.attack.order_lies import GENUINE
+from netlab.attack import genuine_orders
 from netlab.common.results import Record
 from netlab.common.waiting import wait_until
 from netlab.errors import LabError
@@ -92,9 +92,6 @@ class Lie:
 FOREIGN = ("another key is pinned",)
 REFUSED = ("refused: altered", "refused: unsigned", "refused: unknown_principal")
 EXECUTED = "executed"
-ORDERS = 3
-ORDER_S_MAX = "20"
-"""An order ends when all nodes have told; a busy machine may need long for that."""
 # In this order: while phantoms fill the room of the liar, its other rows are dropped for that reason.
 LIES = (
     Lie("hidden branch", "alone", named=("more nodes answer for its branch",), places=("interior",)),
@@ -257,10 +254,11 @@ def turn(siege: Siege, lie: Lie, seconds: float) -> Record:
     if lie.starts:
         lab.start_and_wait(lab.position(host))
     if lie.orders:
-        wait_for_orders(siege, names)
+        genuine_orders.wait_until_obeyed(lab, lab.position(names["later"]), map(lab.address, siege.honest))
     words = lie.words.format_map(names)
     siege.tell(host, *words.split())
-    told = give_orders(siege, names, seconds) if lie.orders else []
+    file = Path(names["executed"])
+    told = genuine_orders.give(lab, lab.position(names["later"]), file, seconds) if lie.orders else []
     if lie.restarts:
         time.sleep(seconds / 3)
         lab.kill(lab.position(names[lie.restarts]))
@@ -287,6 +285,7 @@ def turn(siege: Siege, lie: Lie, seconds: float) -> Record:
     back = lab.holds(lambda cluster: cluster.nodes[siege.liar].place in ("home", "guest"), BACK_S_MAX)
     moved = log_changes.moves(lab.look(), since)
     concerned = siege.liar, *siege.below, siege.lowest, siege.former
+    beside = set(map(lab.address, siege.honest)) - {*siege.below}
     return {
         "lie": lie.name,
         "words": words,
@@ -298,43 +297,8 @@ def turn(siege: Siege, lie: Lie, seconds: float) -> Record:
         "others_moved": {address: times for address, times in moved.items() if address not in concerned},
         "misplaced": misplaced,
         "back": back,
-        "executed": wrong_lines(siege, Path(names["executed"]), told) if lie.orders else [],
+        "executed": genuine_orders.wrong_in(file, beside, told) if lie.orders else [],
     }
-
-
-def wait_for_orders(siege: Siege, names: Mapping[str, str]) -> None:
-    """Until all honest nodes carry out an order: some may still move after an earlier lie. Raises LabError."""
-    targets = ",".join(map(siege.lab.address, siege.honest))
-    command = ("subord", "exec", "-w", targets, "-n", "-q", "-t", ORDER_S_MAX, "true")
-    at = siege.lab.position(names["later"])
-    if not wait_until(lambda: siege.lab.run(at, *command).returncode == 0, STABLE_S_MAX, 0.5):
-        raise LabError(f"{targets} do not all carry out an order within {STABLE_S_MAX:g} s.")
-
-
-def give_orders(siege: Siege, names: Mapping[str, str], seconds: float) -> list[str]:
-    """As an operator, at a node of another branch, one after the other; the liar repeats the earlier ones meanwhile.
-    Each order appends a line on each node. What each answer says, as JSON, one line each."""
-    file, told = Path(names["executed"]), []
-    file.write_text("")
-    line = f'echo "{GENUINE} $SUBORD_TAG $SUBORD_NODE" >> {file}'
-    command = ("subord", "exec", "-a", "-n", "--json", "-t", ORDER_S_MAX, "--shell", line)
-    for _ in range(ORDERS):
-        done = siege.lab.run(siege.lab.position(names["later"]), *command)
-        told.append((done.stdout or done.stderr).strip().rpartition("\n")[-1])
-        time.sleep(seconds / ORDERS)
-    return told
-
-
-def wrong_lines(siege: Siege, file: Path, told: Sequence[str]) -> list[str]:
-    """What was executed and must not be, or more than once; nodes of other branches that did not execute them all,
-    and then what the answers said."""
-    lines = Counter(file.read_text().splitlines())
-    found = [line for line in lines if not line.startswith(f"{GENUINE} ")]
-    found += [f"{line}: {times} times" for line, times in lines.items() if times > 1]
-    by_node = Counter(line.split()[-1] for line in lines)
-    beside = {siege.lab.address(each) for each in siege.honest} - {*siege.below}
-    wrong = [f"{each}: {by_node[each]} of {ORDERS} orders" for each in sorted(beside) if by_node[each] != ORDERS]
-    return found + wrong + (list(told) if wrong else [])
 
 
 def misplaced_in(siege: Siege) -> list[str]:

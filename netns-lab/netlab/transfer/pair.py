@@ -48,7 +48,7 @@ class Pair:
     # -- the link -------------------------------------------------------------------------------------------------
 
     def lay(self) -> None:
-        """The cable, also again after a transfer host has come back: its network stays, with the cable."""
+        """Once: the network of a transfer host stays when its processes end."""
         pids = [each.ask("pid", name=NAMES[HEAD]) for each in self.trees]
         inside = ("nsenter", "--target", str(pids[0]), "--net", "--")
         _call(*inside, "ip", "link", "add", CABLE, "type", "veth", "peer", "name", CABLE, "netns", str(pids[1]))
@@ -56,6 +56,8 @@ class Pair:
             own = ("nsenter", "--target", str(pid), "--net", "--", "ip")
             _call(*own, "address", "add", f"{address}/30", "dev", CABLE)
             _call(*own, "link", "set", CABLE, "up")
+        for each in self.trees:  # or a connection whose other end lives on keeps the network for a minute
+            each.run_on_head("sh", "-c", "echo 1 >/proc/sys/net/ipv4/tcp_fin_timeout")
 
     def cut(self) -> None:
         for each in self.trees:

@@ -14,3 +14,21 @@ nodes (suppliers.py), and what an added node does (preparing/); what nodes tell 
 "The text" in these modules is StarCluster's manual, "Elastic Load Balancer". Where the text and the original's code
 differ, the text counts; docs/elastic.md has the list.
 """
+
+from __future__ import annotations
+
+from typing import Final
+
+COLUMNS: Final = (
+    "time",
+    "num_hosts",
+    "running",
+    "queued",
+    "slots",
+    "avg_duration",
+    "avg_wait",
+    "avg_load",
+)
+"""Of the statistics. They stand here since the help of the command has them, and a start imports little."""
+PLOTS: Final = ("queued", "running", "num_hosts", "avg_duration", "avg_wait", "avg_load")
+"""One picture each."""

@@ -7,7 +7,7 @@ from typing import Final
 
 from subord.client.options import add_asking, add_json, add_names, whole_number
 from subord.services.asking import TIMEOUT_S, add_asking_nodes
-from subord.services.elastic.statistics import COLUMNS, PLOTS
+from subord.services.elastic import COLUMNS, PLOTS
 
 OFF: Final = "off"
 """Of --idle and --lasts, which stand for themselves then."""

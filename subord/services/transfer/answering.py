@@ -111,7 +111,7 @@ def remove(path: Path) -> None:
 
 
 def bound(path: Path) -> trio.SocketListener:
-    """A socket for all users of this host, instead of one that is left. Raises OSError, also for what is no socket."""
+    """A socket for all users of this host, instead of one that was left. Raises OSError."""
     remove(path)
     own = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
     try:

@@ -239,6 +239,16 @@ class Home:
             desk.memos[key].is_binding = True
         return to_bind, to_let_go
 
+    def recalls(self, works: Iterable[tuple[str, int]]) -> dict[str, list[str]]:
+        """Of jobs that are to be let go, by their transfer queues, those that have ended away without a starter: they
+        must not start anywhere else. Not tasks of arrays, whose other tasks would be kept from other queues."""
+        found = dict[str, list[str]]()
+        for work in works:
+            key = self.desk.newest(work)
+            if key is not None and not key.task and not self.desk.memos[key].is_here and self._goes_on(key):
+                found.setdefault(self.desk.records[key].queue.partition("@")[0], []).append(key.job)
+        return found
+
     def bound(self, keys: Iterable[Key], *, is_done: bool) -> None:
         for memo in (self.desk.memos[each] for each in keys if each in self.desk.memos):
             memo.is_binding, memo.is_bound = False, is_done

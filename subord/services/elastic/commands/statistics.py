@@ -21,7 +21,8 @@ from subord.client import exit_codes
 from subord.client.daemon import Document, asked
 from subord.client.errors import WRITE_ERRORS, CommandError, to_stderr
 from subord.client.text import count, printable
-from subord.services.elastic.statistics import COLUMNS, PLOTS, Statistics
+from subord.services.elastic import COLUMNS, PLOTS
+from subord.services.elastic.statistics import Statistics
 from subord.services.elastic.statistics.appending import NotStatisticsError, append, last_rows
 
 if TYPE_CHECKING:

@@ -6,20 +6,7 @@ Input is what a poll saw; output is a line. The plots are made of these lines.
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Final, NamedTuple
-
-COLUMNS: Final = (
-    "time",
-    "num_hosts",
-    "running",
-    "queued",
-    "slots",
-    "avg_duration",
-    "avg_wait",
-    "avg_load",
-)
-PLOTS: Final = ("queued", "running", "num_hosts", "avg_duration", "avg_wait", "avg_load")
-"""One picture each."""
+from typing import NamedTuple
 
 
 class Statistics(NamedTuple):

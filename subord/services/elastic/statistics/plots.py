@@ -17,7 +17,8 @@ from math import nan
 from statistics import median
 from typing import Any, Final
 
-from subord.services.elastic.statistics import PLOTS, Statistics
+from subord.services.elastic import PLOTS
+from subord.services.elastic.statistics import Statistics
 
 DPI: Final = 100
 INCHES: Final = (8.0, 4.0)

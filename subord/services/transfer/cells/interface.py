@@ -130,6 +130,10 @@ class Cell(Protocol):
     async def unbind(self, jobs: Sequence[tuple[str, int]]) -> Unavailable | None:
         """Also for jobs that are not bound, or not there any more."""
 
+    async def recall(self, jobs: Sequence[str], queue: str) -> Unavailable | None:
+        """These jobs of this cell start again in this transfer queue alone: there they are told how they have ended
+        abroad. Also for jobs that are not there any more."""
+
     async def keep(self, job: str) -> Refused | Unavailable | None:
         """The job of this cell is marked so that it does not go to a transfer queue any more."""
 

@@ -36,19 +36,27 @@ class Counts:
         self.away = Counter[str]()
         self._seen = dict[tuple[str, Key], set[str]]()
 
-    def note(self, of_home: Mapping[Key, HomeRecord | None], of_away: Mapping[Key, AwayRecord | None]) -> None:
-        """What is about to be written."""
+    def note(
+        self, of_home: Mapping[Key, HomeRecord | None], of_away: Mapping[Key, AwayRecord | None]
+    ) -> list[HomeRecord]:
+        """What is about to be written; jobs of this cluster whose end was not known before."""
+        ended = list[HomeRecord]()
         for key, leaving in of_home.items():
-            self._count("home", self.home, key, None if leaving is None else HOME.get(leaving.state, ""))
+            word = None if leaving is None else HOME.get(leaving.state, "")
+            if self._count("home", self.home, key, word) and leaving is not None and leaving.state.is_final:
+                ended.append(leaving)
         for key, coming in of_away.items():
             self._count("away", self.away, key, None if coming is None else AWAY.get(coming.stage, ""))
+        return ended
 
-    def _count(self, side: str, counts: Counter[str], key: Key, word: str | None) -> None:
-        """`word`: "": nothing that is counted. None: the record is deleted."""
+    def _count(self, side: str, counts: Counter[str], key: Key, word: str | None) -> bool:
+        """Whether it is counted. `word`: "": it is nothing that is. None: the record is deleted."""
         if word is None:
             self._seen.pop((side, key), None)
-            return
+            return False
         seen = self._seen.setdefault((side, key), set())
-        if word and word not in seen:
-            seen.add(word)
-            counts[word] += 1
+        if not word or word in seen:
+            return False
+        seen.add(word)
+        counts[word] += 1
+        return True

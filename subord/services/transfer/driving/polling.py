@@ -134,7 +134,11 @@ class Polling:
         self._sides.home.bound(keys, is_done=outcome is None)
 
     async def _let_go(self, keys: list[Key], lost: list[tuple[str, int]]) -> None:
-        outcome = await self._cell.unbind([*(each.work for each in keys), *lost])
+        works = [*(each.work for each in keys), *lost]
+        outcome: Unavailable | None = None
+        for queue, jobs in self._sides.home.recalls(works).items():
+            outcome = outcome or await self._cell.recall(jobs, queue)
+        outcome = outcome or await self._cell.unbind(works)
         self._note("jobs were not unbound", outcome)
         self._sides.home.let_go(keys, is_done=outcome is None)
 

@@ -26,7 +26,7 @@ from subord.services.transfer.cells.choosing import cell_of
 from subord.services.transfer.cells.interface import Cell
 from subord.services.transfer.checking import hosting_fault
 from subord.services.transfer.driving.driver import Driver, Site, SocketError
-from subord.services.transfer.driving.telling import Seen, state_of
+from subord.services.transfer.driving.telling import Both, Seen, state_of
 from subord.services.transfer.driving.waking import Wake
 from subord.services.transfer.linking.certificate import CertificateError, read
 from subord.services.transfer.linking.context import ends_of
@@ -116,7 +116,9 @@ class Role(role.Role):
             listening_fault=link.listening_fault,
             starters=len(driver.starters),
         )
-        return state_of(driver.sides, seen, link.counts, self.order.version, self._context.transfer.batch)
+        sides = driver.sides
+        both = Both(sides.home, sides.away, sides.counts.home, sides.counts.away, sides.clock())
+        return state_of(both, seen, link.counts, self.order.version, self._context.transfer.batch)
 
     def fail(self, fault: str) -> None:
         """As role.Role."""

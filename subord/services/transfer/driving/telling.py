@@ -6,14 +6,13 @@ Invariant: of many jobs those that need a person come first, then those that are
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from heapq import nsmallest
 from itertools import chain
 from typing import Final, NamedTuple
 
 from subord.runtime.transfer.state import COMES, JOBS_MAX, LEAVES, TRANSFERS, JobState, State
 from subord.services.transfer.away import Away
-from subord.services.transfer.driving.writing import Sides
 from subord.services.transfer.exchange import Stage
 from subord.services.transfer.home import Home
 from subord.services.transfer.jobs import End, Key
@@ -39,10 +38,20 @@ class Seen(NamedTuple):
     starters: int = 0
 
 
-def state_of(sides: Sides, seen: Seen, counts: Counts, version: int, batch: str) -> State:
+class Both(NamedTuple):
+    """The sides, and what they have counted. `now`: by their clock."""
+
+    home: Home
+    away: Away
+    left: Mapping[str, int]
+    taken: Mapping[str, int]
+    now: float
+
+
+def state_of(both: Both, seen: Seen, counts: Counts, version: int, batch: str) -> State:
     """Of a transfer host."""
-    of_home, of_away = sides.home, sides.away
-    plan, now = of_home.plan, sides.clock()
+    of_home, of_away, left, taken, now = both
+    plan = of_home.plan
     room = of_away.room(now)
     offer = of_away.offer(now)
     jobs = jobs_of(of_home, of_away)
@@ -73,8 +82,8 @@ def state_of(sides: Sides, seen: Seen, counts: Counts, version: int, batch: str)
         starters=seen.starters,
         leaving=_by_state(each.state for each in of_home.desk.records.values()),
         coming=_by_state(map(_stage, of_away.book.records.values())),
-        left=dict(sides.counts.home),
-        taken=dict(sides.counts.away),
+        left=dict(left),
+        taken=dict(taken),
         full=of_home.refused + of_away.refused,
         looks=seen.looks,
         calls_failed=seen.calls_failed,
@@ -135,6 +144,23 @@ def _job(way: str, each: HomeRecord | AwayRecord, user: str, state: str) -> JobS
         reason=each.reason,
         end=_end(each.end),
     )
+
+
+def ending_text(record: HomeRecord) -> str:
+    """`job 12 is 1001 in the other cluster: ended, status 7, on run1, 12.5 s of processor time`."""
+    key, end = record.key, record.end
+    job = f"job {key.job}.{key.task}" if key.task else f"job {key.job}"
+    there = f" is {record.id} in the other cluster" if record.id else " was not in the other cluster"
+    usage = None if end is None else end.usage
+    parts = [
+        str(record.state),
+        _end(end),
+        "" if usage is None or not usage.host else f"on {usage.host}",
+        "" if usage is None or usage.cpu_s is None else f"{usage.cpu_s:.1f} s of processor time",
+        "" if usage is None or usage.memory_bytes is None else f"{usage.memory_bytes >> 20} MiB of memory",
+        record.reason,
+    ]
+    return f"{job}{there}: {', '.join(filter(None, parts))}"
 
 
 def _end(end: End | None) -> str:

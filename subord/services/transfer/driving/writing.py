@@ -8,6 +8,7 @@ write that failed nothing is done any more, because the sides are ahead of the d
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
@@ -18,10 +19,12 @@ from subord.services.transfer import away, home
 from subord.services.transfer.away import Away
 from subord.services.transfer.driving.counting import Counts
 from subord.services.transfer.driving.presence import Presence
+from subord.services.transfer.driving.telling import ending_text
 from subord.services.transfer.home import Home
 from subord.services.transfer.jobs import Key
 from subord.services.transfer.states import HomeRecord
 
+logger = logging.getLogger("subord")
 Write = Callable[[home.Changes, away.Changes], int]
 Tell = Callable[[Sequence[Key], Sequence[HomeRecord]], Awaitable[None]]
 TELL_S_MAX: Final = 5.0
@@ -62,11 +65,13 @@ class Sides:
         of_home, of_away, news = self.home.changes(), self.away.changes(), self.home.news()
         accepted, self.accepted = self.accepted, []  # what comes while it is written is not on the disk
         if of_home.records or of_home.peer is not None or of_away.records or of_away.restored_life is not None:
-            self.counts.note(of_home.records, of_away.records)
+            ended = self.counts.note(of_home.records, of_away.records)
             try:
                 self.away.written = await trio.to_thread.run_sync(self._write, of_home, of_away)
             except RecordsError as error:
                 self._failure = error
                 raise
+            for record in ended:
+                logger.info("transfer: %s", ending_text(record))
         with trio.move_on_after(TELL_S_MAX):
             await self.tell(accepted, news)

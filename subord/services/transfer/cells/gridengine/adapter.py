@@ -114,7 +114,7 @@ class GridEngineCell:
     async def submit(self, mark: str, user: str, spec: Spec) -> Submitted | Refused | Unavailable:
         if (wrong := wrong_user(user)) is not None:
             return wrong
-        words = submitting.words_for(mark, spec, is_verified=self._is_verified)
+        words = submitting.words_for(mark, spec, self._transfer, is_verified=self._is_verified)
         ran = await self._commands.run(*as_user(user, *words), given=spec.script.encode("utf-8", "surrogateescape"))
         outcome = _submitted(ran)
         if isinstance(outcome, Submitted):
@@ -172,14 +172,20 @@ class GridEngineCell:
     async def unbind(self, jobs: Sequence[tuple[str, int]]) -> Unavailable | None:
         return await self._held("qrls", jobs)
 
+    async def recall(self, jobs: Sequence[str], queue: str) -> Unavailable | None:
+        return await self._changed(("qalter", "-q", queue), [each for each in jobs if each.isdigit()])
+
     async def _held(self, program: str, jobs: Sequence[tuple[str, int]]) -> Unavailable | None:
         known = [f"{job}.{task}" if task else job for job, task in jobs if job.isdigit()]
-        for begin in range(0, len(known), IDS_MAX):
-            ran = await self._commands.run(program, "-h", "s", *known[begin : begin + IDS_MAX])
+        return await self._changed((program, "-h", "s"), known)
+
+    async def _changed(self, words: tuple[str, ...], jobs: Sequence[str]) -> Unavailable | None:
+        for begin in range(0, len(jobs), IDS_MAX):
+            ran = await self._commands.run(*words, *jobs[begin : begin + IDS_MAX])
             if isinstance(ran, Unavailable):
                 return ran
             if ran.code != 0 and not _is_harmless(ran):
-                return failed(program, ran, PATTERNS)
+                return failed(words[0], ran, PATTERNS)
         return None
 
     async def keep(self, job: str) -> Refused | Unavailable | None:

@@ -7,7 +7,7 @@ neither options in its script, nor the user's own defaults. Invariant: the job i
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from subord.services.transfer.cells.users import VARIABLE
@@ -19,8 +19,9 @@ _PLAIN: Final = re.compile(r"[A-Za-z0-9_./:@%+ -]*", re.ASCII)
 NAME_MAX: Final = 128
 
 
-def words_for(mark: str, spec: Spec, *, is_verified: bool) -> tuple[str, ...]:
-    """`is_verified`: refused, if no host that there is could ever run it."""
+def words_for(mark: str, spec: Spec, transfer: Sequence[str] = (), *, is_verified: bool) -> tuple[str, ...]:
+    """`transfer`: queues where a job that has come must not start, or it would leave again. `is_verified`: refused,
+    if no host that there is could ever run it."""
     key = key_of(mark)
     return (
         *("env", *_environment(spec), "qsub", "-terse", "-clear", "-C", "", "-h"),
@@ -35,7 +36,7 @@ def words_for(mark: str, spec: Spec, *, is_verified: bool) -> tuple[str, ...]:
             "y" if spec.may_rerun else "n",
         ),
         *_places(spec),
-        *_needs(spec),
+        *_needs(spec, transfer),
         *(("-t", f"{key.task}-{key.task}:1") if key is not None and key.task else ()),
         *_variables(spec),
         *(("--", *spec.arguments) if spec.arguments else ()),
@@ -55,7 +56,7 @@ def _places(spec: Spec) -> Iterator[str]:
     yield from ("-j", "y" if spec.is_merged else "n")
 
 
-def _needs(spec: Spec) -> Iterator[str]:
+def _needs(spec: Spec, transfer: Sequence[str]) -> Iterator[str]:
     if spec.project:
         yield from ("-P", spec.project)
     if spec.wishes:
@@ -65,8 +66,8 @@ def _needs(spec: Spec) -> Iterator[str]:
         yield "-hard"
     for name, value in spec.requests:
         yield from ("-l", f"{name}={value}")
-    if spec.queue:
-        yield from ("-q", spec.queue)
+    if queue := spec.queue or "&".join(f"!{each}" for each in transfer):
+        yield from ("-q", queue)
     if spec.parallel:
         yield from ("-pe", spec.parallel, str(spec.slots))
 

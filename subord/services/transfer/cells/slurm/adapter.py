@@ -98,6 +98,9 @@ class SlurmCell:
     async def unbind(self, jobs: Sequence[tuple[str, int]]) -> Unavailable | None:  # noqa: ARG002 - none leaves
         return None
 
+    async def recall(self, jobs: Sequence[str], queue: str) -> Unavailable | None:  # noqa: ARG002 - none leaves
+        return None
+
     async def keep(self, job: str) -> Refused | Unavailable | None:  # noqa: ARG002 - none leaves
         return Refused(STAYS)
 
