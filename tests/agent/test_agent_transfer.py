@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from math import inf
@@ -42,10 +43,10 @@ from subord.services.transfer import agent as transfer_agent
 from subord.services.transfer import away, checking, home
 from subord.services.transfer.driving import role
 from subord.services.transfer.jobs import Key, Spec
-from subord.services.transfer.linking.certificate import ensured
+from subord.services.transfer.linking.certificate import Identity, ensured
 from subord.services.transfer.linking.counts import Counts
 from subord.services.transfer.plan import Peer, Plan, TransferQueue
-from subord.services.transfer.records import Records
+from subord.services.transfer.records import Begun, Records
 from subord.services.transfer.states import HomeRecord, HomeState
 from tests.agent.test_agent_judge import revoking
 from tests.services.test_files_sets import ME, POSITION
@@ -113,7 +114,8 @@ class Node:
     def has_socket(self) -> bool:
         return os.path.exists(self.config.socket)
 
-    def link(self, *_: object) -> FakeLink:
+    async def link(self, *_: object) -> FakeLink:
+        await trio.lowlevel.checkpoint()
         self.links.append(FakeLink())
         return self.links[-1]
 
@@ -305,12 +307,56 @@ async def test_a_link_without_a_key_is_told(node: Node, monkeypatch: pytest.Monk
     assert "`subord transfer key`" in said[-1].detail
 
 
+async def test_the_disk_does_not_keep_other_work_waiting(
+    node: Node, clock: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The key and the records may be large, or their disk slow."""
+    main, seen = threading.get_ident(), list[str]()
+    begin, read = Records.begin, role.read
+
+    def watched(records: Records, at_ms: int) -> Begun:
+        seen.append("records in the loop" if threading.get_ident() == main else "records")
+        return begin(records, at_ms)
+
+    def watched_read(path: str) -> Identity:
+        seen.append("key in the loop" if threading.get_ident() == main else "key")
+        return read(path)
+
+    monkeypatch.setattr(Records, "begin", watched)
+    monkeypatch.setattr(role, "read", watched_read)
+    async with node.running(), node.following(plan(1)) as talk:
+        await talk.state(lambda each: each.at)
+    monkeypatch.setattr(role, "make_link", role._link)
+    async with node.running():
+        await node.ended(plan(1))
+    assert seen == ["records", "key"]
+
+
 async def test_a_socket_that_cannot_be_made_is_told(node: Node) -> None:
     node.config = msgspec.structs.replace(node.config, socket=str(node.top / "nowhere" / "socket"))
     async with node.running():
         *said, _ = await node.ended(plan(1))
     assert isinstance(said[-1], State)
     assert "correct transfer.socket" in said[-1].detail
+
+
+def put_there(path: str, kind: str) -> Callable[[], bool]:
+    """What is no socket, and whether it is there."""
+    own, file = Path(path), Path(f"{path}.other" if kind == "link" else path)
+    file.write_text("of another program")
+    if kind == "link":
+        own.symlink_to(file)
+    return lambda: own.read_text() == "of another program" and own.is_symlink() == (kind == "link")
+
+
+@pytest.mark.parametrize("kind", ["file", "link"])
+async def test_what_is_no_socket_is_left_as_it_is(node: Node, kind: str) -> None:
+    is_as_before = put_there(node.config.socket, kind)
+    async with node.running():
+        *said, _ = await node.ended(plan(1))
+    assert isinstance(said[-1], State)
+    assert "is no socket, and was left unchanged" in said[-1].detail
+    assert is_as_before()
 
 
 async def test_records_that_cannot_be_written_end_the_work(

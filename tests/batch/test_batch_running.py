@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 import time
@@ -31,6 +32,18 @@ async def test_what_is_given_can_be_read_twice_by_name() -> None:
 
 async def test_without_input_it_waits_for_nothing() -> None:
     assert await Commands({}, time_s=20).run("cat") == Ran(0, b"", "")
+
+
+async def test_without_a_free_file_no_command_is_started(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And nothing is raised: other work goes on."""
+
+    def none_free(*_: object) -> int:
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    monkeypatch.setattr(os, "open", none_free)
+    ran = await Commands({}).run("true")
+    assert isinstance(ran, Unavailable)
+    assert os.strerror(errno.EMFILE) in ran.reason
 
 
 async def test_a_command_that_does_not_end_leaves_no_process(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from subord.agent.main import parser as agent_parser
 from subord.config.schema import AgentConfig, TransferConfig
 from subord.services.elastic.preparing.faults import DROP_IN
 from subord.services.elastic.preparing.rights import CAPABILITIES
+from subord.services.transfer import answering
 
 REPOSITORY = Path(__file__).parents[2]
 UNIT = REPOSITORY / "deploy" / "subord.service"
@@ -159,9 +160,10 @@ def test_the_lines_for_transfer_undo_only_what_commands_of_batch_systems_need() 
     own = {"RuntimeDirectory", "RuntimeDirectoryMode"}
     assert settings.keys() - own == {
         *("NoNewPrivileges", "CapabilityBoundingSet", "IPAddressDeny", "MemoryDenyWriteExecute"),
-        *("SystemCallFilter", "PrivateTmp", "ProtectHome", "ProtectProc", "ProcSubset"),
+        *("SystemCallFilter", "PrivateTmp", "ProtectHome", "ProtectProc", "ProcSubset", "LimitNOFILE"),
     }
-    assert settings.keys() - own <= before.keys()
+    assert settings.keys() - {*own, "LimitNOFILE"} <= before.keys()
+    assert int(settings["LimitNOFILE"]) >= answering.CONNECTIONS_MAX + answering.OTHER_FILES
     assert TransferConfig().socket.startswith(f"/run/{settings['RuntimeDirectory']}/")
     assert "CAP_SYS_ADMIN" not in settings["CapabilityBoundingSet"]
 

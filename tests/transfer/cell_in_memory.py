@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -65,7 +66,8 @@ class MemoryCell:
     def add(self, job: str, spec: Spec | Refused, task: int = 0) -> None:
         """A job of this cell is in its transfer queue."""
         self.specs[job] = spec
-        self.leaving[job, task] = Leaving(job, task)
+        user = spec.user if isinstance(spec, Spec) else getpass.getuser()
+        self.leaving[job, task] = Leaving(job, task, user=user)
 
     def end(self, number: str, end: End) -> None:
         job = self.jobs.pop(number)

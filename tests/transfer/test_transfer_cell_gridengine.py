@@ -80,12 +80,12 @@ async def test_jobs_in_the_transfer_queue_and_those_that_wait() -> None:
     look = await own.look()
     assert isinstance(look, Look)
     assert set(look.leaving) == {
-        Leaving("5", 0),
-        Leaving("7", 2),
-        Leaving("7", 4, is_suspended=True),
-        Leaving("11", 0, is_ending=True),
-        Leaving("12", 0),
-        Leaving("13", 0),
+        Leaving("5", 0, user="ann"),
+        Leaving("7", 2, user="ann"),
+        Leaving("7", 4, is_suspended=True, user="ann"),
+        Leaving("11", 0, is_ending=True, user="ann"),
+        Leaving("12", 0, user="ann"),
+        Leaving("13", 0, user="ann"),
     }
     assert (look.pending, look.foreign) == (1, ())
 
@@ -548,7 +548,14 @@ async def test_a_job_that_cannot_be_kept_says_why() -> None:
     assert "subord transfer setup" in failed.reason
 
 
-def test_requests_without_names_are_not_thrown_away() -> None:
-    text = recorded("qstat-j.xml").replace("CE_name>", "CE_n>")
-    with pytest.raises(AnswerError, match="no name"):
-        describing.specs_in(text, QUEUE, "remote")
+def test_what_cannot_be_read_of_one_job_is_refused_for_it_alone() -> None:
+    """What was requested is not to be lost, so such a job stays at home."""
+    text = recorded("qstat-j.xml")
+    whole = describing.specs_in(text, QUEUE, "remote")
+    for tag, damaged in (("<CE_name>", "<CE_name/><CE_name>"), ("<JB_type>", "<JB_type>x")):
+        before, _, behind = text.rpartition(tag)
+        found = describing.specs_in(f"{before}{damaged}{behind}", QUEUE, "remote")
+        (changed,) = [job for job in whole if found[job] != whole[job]]
+        refused = found[changed]
+        assert isinstance(refused, Refused)
+        assert f"job {changed} cannot be described" in refused.reason

@@ -5,6 +5,7 @@ from __future__ import annotations
 import getpass
 import os
 import sqlite3
+import threading
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, closing
@@ -90,7 +91,7 @@ class Side:
     async def running(self) -> AsyncIterator[Driver]:
         records = Records(str(self.folder))
         try:
-            driver = self.driver = Driver(self.plan, Site(records, self.cell, self.link, self.socket))
+            driver = self.driver = await Driver.begun(self.plan, Site(records, self.cell, self.link, self.socket))
             async with trio.open_nursery() as nursery:
                 await nursery.start(driver.serve)
                 yield driver
@@ -384,6 +385,131 @@ async def test_a_job_of_another_user_is_not_sent(sides: tuple[Side, Side], clock
         with pytest.raises(ValueError, match="has no account"):
             await driver.starters.start(other, Start(job="14", queue=QUEUE), tell)
         assert driver.sides.home.desk.records == {}
+
+
+@pytest.mark.parametrize("job", ["12", "13"], ids=["that could cross", "that stays"])
+async def test_an_obstacle_gives_no_right_to_a_job_of_another_user(
+    sides: tuple[Side, Side], clock: object, job: str
+) -> None:
+    """It would end the job, keep it at home, or take its end away from its own starter."""
+    here, _ = sides
+    other = Caller(1, os.getuid() + 12_345)
+    here.cell.add("12", SPEC)
+    here.cell.add("13", Refused("job 13 has a terminal"))
+
+    async def tell(word: Answer) -> None:
+        raise AssertionError(word)
+
+    async with here.running() as driver:
+        for obstacle in ("x", ""):
+            with pytest.raises(ValueError, match="of another user"):
+                await driver.starters.start(other, Start(job=job, queue=QUEUE, obstacle=obstacle), tell)
+        assert driver.sides.home.desk.records == {}
+        assert here.cell.kept == []
+
+
+@pytest.mark.parametrize(
+    ("job", "task", "obstacle"),
+    [("12", 0, ""), ("12", 0, "x"), ("14", 3, ""), ("99", 0, "x")],
+    ids=["that waits", "that waits, with an obstacle", "a task that is not there", "that is not there"],
+)
+async def test_only_what_is_in_a_transfer_queue_is_sent(
+    sides: tuple[Side, Side], clock: object, job: str, task: int, obstacle: str
+) -> None:
+    here, there = sides
+    here.cell.specs["12"] = SPEC
+    here.cell.add("14", SPEC, task=1)
+
+    async def tell(word: Answer) -> None:
+        raise AssertionError(word)
+
+    async with here.running() as driver, there.running():
+        request = Start(job=job, task=task, queue=QUEUE, obstacle=obstacle)
+        assert await driver.starters.start(Caller(1, os.getuid()), request, tell) == Answer(AGAIN)
+        assert driver.sides.home.desk.records == {}
+        assert here.cell.described == []
+    assert (here.cell.kept, there.cell.submitted) == ([], [])
+
+
+async def test_a_starter_may_begin_before_its_job_is_shown_in_the_queue(
+    sides: tuple[Side, Side], clock: object
+) -> None:
+    here, there = sides
+    async with crossing(here, there), trio.open_nursery() as nursery:
+        starter = Starter(here, "12")
+        assert here.driver is not None
+        await until(lambda: here.cell.looks, "it was looked before")
+        nursery.start_soon(starter.run)
+        await trio.sleep(here.plan.poll_s + 1)
+        assert (starter.words, there.cell.submitted) == ([], [])
+        here.cell.add("12", SPEC)
+        await until(lambda: there.cell.jobs, "it is away")
+        assert [each.word for each in starter.words] == [ACCEPTED, SENT]
+        assert starter.tries == 1
+        nursery.cancel_scope.cancel()
+
+
+async def test_a_job_that_is_known_is_of_its_user_after_a_restart(sides: tuple[Side, Side], clock: object) -> None:
+    here, there = sides
+    async with trio.open_nursery() as nursery:
+        starter = Starter(here, "12")
+        here.cell.add("12", SPEC)
+        nursery.start_soon(starter.run)
+        async with here.running(), there.running():
+            await until(lambda: there.cell.jobs, "it is away")
+        starter.is_alive = False
+        nursery.cancel_scope.cancel()
+
+    async def tell(word: Answer) -> None:
+        raise AssertionError(word)
+
+    async with here.running() as driver:
+        (key,) = driver.sides.home.desk.records
+        for attempt in (0, key.attempt):
+            request = Start(job="12", queue=QUEUE, obstacle="x", attempt=attempt)
+            with pytest.raises(ValueError, match="of another user"):
+                await driver.starters.start(Caller(1, os.getuid() + 12_345), request, tell)
+        assert driver.sides.home.desk.records[key].wanted == Wanted.RUN
+        assert not driver.sides.home.desk.memos[key].is_here
+
+
+async def test_a_starter_that_comes_during_a_write_hears_when_its_own_record_is_on_the_disk(
+    sides: tuple[Side, Side], clock: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here, _ = sides
+    write, begun, goes_on = Records.write, trio.Event(), threading.Event()
+    goes_on.set()
+    told = dict[str, bool]()
+
+    def slow(records: Records, *changes: Any) -> int:
+        if not goes_on.is_set():
+            trio.from_thread.run_sync(begun.set)
+        assert goes_on.wait(60)
+        return write(records, *changes)
+
+    monkeypatch.setattr(Records, "write", slow)
+    async with here.running() as driver, trio.open_nursery() as nursery:
+        for job in ("12", "14"):
+            here.cell.add(job, SPEC)
+        await until(lambda: driver.sides.presence.shown("14", 0), "both are shown")
+
+        def start(job: str) -> None:
+            async def tell(word: Answer) -> None:
+                if word.word == ACCEPTED:
+                    await trio.lowlevel.checkpoint()
+                    told[job] = any(each.key.job == job for each in on_disk(here)[0].values())
+
+            nursery.start_soon(driver.starters.start, Caller(1, os.getuid()), Start(job=job, queue=QUEUE), tell)
+
+        goes_on.clear()
+        start("12")
+        await begun.wait()
+        start("14")
+        await until(lambda: driver.sides.home.desk.newest(("14", 0)), "the second one has a record")
+        goes_on.set()
+        await until(lambda: len(told) == 2, "both are accepted")
+        nursery.cancel_scope.cancel()
+    assert told == {"12": True, "14": True}
 
 
 @pytest.mark.parametrize("who", ["home", "away", "both"])

@@ -457,7 +457,8 @@ async def test_two_links_of_two_plans_ask_each_other(hosts: Hosts, monkeypatch: 
         Peer(name="other", addresses=(f"127.0.0.1:{ports[1 - own]}",), certificates=(other.text,))
         for own, other in ((0, b), (1, a))
     ]
-    links = [Link(peer, own, ("127.0.0.1", port)) for peer, own, port in zip(peers, (a, b), ports, strict=True)]
+    ends = [ends_of(own, peer.certificates) for own, peer in zip((a, b), peers, strict=True)]
+    links = [Link(peer, own, ("127.0.0.1", port)) for peer, own, port in zip(peers, ends, ports, strict=True)]
     async with trio.open_nursery() as nursery:
         for each in links:
             nursery.start_soon(each.serve, doubled)

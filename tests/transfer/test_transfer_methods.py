@@ -7,7 +7,7 @@ import resource
 import subprocess
 import sys
 from collections.abc import Callable
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 import subord
 from subord.services.transfer import answering
-from subord.services.transfer.answering import Caller, Tell
+from subord.services.transfer.answering import Caller, Shares, Tell
 from subord.services.transfer.jobs import SCRIPT_BYTES_MAX, Wanted
 from subord.services.transfer.local import (
     ACCEPTED,
@@ -257,6 +257,62 @@ async def test_what_is_no_request_is_answered_and_harms_no_other(tmp_path: Path)
             await stream.aclose()
         (await trio.open_unix_socket(str(tmp_path / "socket"))).socket.close()
         assert (await ran(*words("sensor", tmp_path / "socket", "away"), given="\n")).stdout.count(b":7\n") == 1
+
+
+def test_one_user_has_half_of_what_there_is_at_most() -> None:
+    shares = Shares(10)
+    assert [shares.take(7) for _ in range(6)] == [True] * 5 + [False]
+    assert [shares.take(8, amount) for amount in (6, 4, 1, 1)] == [False, True, True, False]
+    assert not shares.take(0), "all have no more than there is"
+    shares.give(8, 5)
+    assert not shares.take(7)
+    assert shares.take(0, 5), "root has no bound of its own"
+
+
+async def test_connections_of_one_user_leave_room_for_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "socket"
+    uids = iter([1000] * 5 + [1001] * 3)
+    caller = answering._caller
+    monkeypatch.setattr(answering, "CONNECTIONS_MAX", 6)
+    by_stream = dict[trio.SocketStream, int]()
+
+    def made_up(stream: trio.SocketStream) -> Caller:
+        if stream not in by_stream:
+            by_stream[stream] = next(uids)
+        return Caller(caller(stream).pid, by_stream[stream])
+
+    monkeypatch.setattr(answering, "_caller", made_up)
+    heard = []
+    async with serving(path, Agent(attempt=4)), AsyncExitStack() as streams:
+        for _ in range(8):
+            stream = await streams.enter_async_context(await trio.open_unix_socket(str(path)))
+            await stream.send_all(line_of(Start(job="12")))
+            with trio.fail_after(WAIT_S_MAX):
+                try:
+                    heard.append(bool(await stream.receive_some(10)))
+                except trio.BrokenResourceError:
+                    heard.append(False)
+    assert heard == [True] * 3 + [False] * 2 + [True] * 3
+
+
+async def test_requests_that_are_being_read_have_a_bound_together(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who sends slowly keeps what was read in memory."""
+    monkeypatch.setattr(answering, "REQUESTS_BYTES_MAX", 300_000)
+    async with serving(tmp_path / "socket", Agent(Answer(AGAIN))) as agent:
+        agent.is_over.set()
+        with trio.fail_after(WAIT_S_MAX):
+            async with await trio.open_unix_socket(str(tmp_path / "socket")) as slow:
+                with pytest.raises(trio.BrokenResourceError):
+                    await slow.send_all(b"x" * 1_000_000)
+            assert (await ran(*words("start", tmp_path / "socket", "sleep"))).returncode == STATUS_AGAIN
+
+
+def test_connections_leave_files_for_the_other_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    for files, most in ((1024, 768), (16_384, 8192), (100, 16), (resource.RLIM_INFINITY, 8192)):
+        monkeypatch.setattr(resource, "getrlimit", lambda _, files=files: (files, files))
+        assert answering._connections_max() == most
 
 
 def test_requests_and_answers_are_read_as_they_were_written() -> None:

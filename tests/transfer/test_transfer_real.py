@@ -215,7 +215,9 @@ async def test_a_bound_job_goes_on_and_is_not_started_again(world: World) -> Non
     await world.see(world.away, there, "r")
     look = await own.look()
     assert isinstance(look, interface.Look)
-    assert (look.leaving, look.bound) == ((interface.Leaving(job, 0),), ())
+    (leaving,) = look.leaving
+    assert (leaving.job, leaving.task, look.bound) == (job, 0, ())
+    assert leaving.user, "whose it is"
     await call(world.home.run, "qmod", "-rj", job)
     await world.see(world.home, job, "hRq", "hRwq")
     look = await own.look()

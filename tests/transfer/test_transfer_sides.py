@@ -355,6 +355,8 @@ def test_a_number_that_the_cell_gave_is_that_of_the_job() -> None:
     pair.away.book.put(replace(record, stage=Stage.HERE, id="2", being=Being.HELD, spec=None), 1.0)
     pair.away.looked(Look(0, (Foreign(key.mark, "2", Being.RUNNING, owner="ADA"),)), 5.0, 5.0)
     assert (pair.away.book.records[key].being, pair.away.watching.forged) == (Being.RUNNING, 0)
+
+
 def test_strange_jobs_are_bounded_and_told_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """Until home knows all of them, nothing leaves: one may be an attempt of a job that would leave."""
     monkeypatch.setattr(desk, "RECORDS_MAX", 2)

@@ -86,7 +86,10 @@ class Commands:
         return ran
 
     async def _ran(self, words: tuple[str, ...], given: bytes, output: Kept) -> Ran | Unavailable:
-        file = _file_of(given)
+        try:
+            file = _file_of(given)
+        except OSError as error:
+            return _not_started(words[0], error)
         try:
             process = await trio.lowlevel.open_process(
                 [*self._prefix, *words],

@@ -2,14 +2,20 @@
 
 Inputs are connections of processes of this host, of any user, and a keeper, which decides; outputs are answers.
 Invariants: each request comes with the user that the kernel names; what is no request ends its own connection alone;
-at most CONNECTIONS_MAX are served at once, and those of methods that only wait cost no thread and no process.
+at most CONNECTIONS_MAX are served at once, half of them of one user, and those of methods that only wait cost no
+thread and no process; files of the process are left for its other work; requests that are being read have at most
+REQUESTS_BYTES_MAX. What is over a bound is closed without an answer, and its method asks again.
 """
 
 from __future__ import annotations
 
+import errno
 import os
+import resource
 import socket
+import stat
 import struct
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from pathlib import Path
@@ -30,12 +36,43 @@ from subord.services.transfer.local import (
 )
 
 CONNECTIONS_MAX: Final = 8192
+OTHER_FILES: Final = 256
+"""Of the process: records, the link, and the commands of the batch system."""
+REQUESTS_BYTES_MAX: Final = 64 << 20
 REQUEST_S_MAX: Final = 10.0
 TAKEN_S_MAX: Final = 60.0
 _BACKLOG: Final = 1024
 """All jobs of a burst start their methods at once, and an agent that was started again is asked by all."""
 _CREDENTIALS: Final = struct.Struct("3i")
 _READ_BYTES: Final = 64 << 10
+_ROOT: Final = 0
+
+
+class Shares:
+    """Of what all users of this host share: together they never have more than `most`, and one user half of it, so
+    another one always finds some. Root has no bound of its own."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._taken = Counter[int]()
+
+    def take(self, uid: int, amount: int = 1) -> bool:
+        """False: there is no room, and nothing was taken."""
+        is_full = self._taken.total() + amount > self._most
+        if is_full or (uid != _ROOT and self._taken[uid] + amount > self._most // 2):
+            return False
+        self._taken[uid] += amount
+        return True
+
+    def give(self, uid: int, amount: int = 1) -> None:
+        """Back, of what was taken."""
+        self._taken[uid] -= amount
+        if not self._taken[uid]:
+            del self._taken[uid]
+
+
+class _CrowdedError(Exception):
+    """Requests have too many bytes together."""
 
 
 class Caller(NamedTuple):
@@ -65,9 +102,17 @@ class Keeper(Protocol):
         """What the load sensor reports."""
 
 
+def remove(path: Path) -> None:
+    """Nothing but a socket. Raises OSError."""
+    with suppress(FileNotFoundError):
+        if not stat.S_ISSOCK(path.lstat().st_mode):
+            raise FileExistsError(errno.EEXIST, "what is there is no socket, and was left unchanged", str(path))
+        path.unlink()
+
+
 def bound(path: Path) -> trio.SocketListener:
-    """A socket for all users of this host. Raises OSError."""
-    path.unlink(missing_ok=True)
+    """A socket for all users of this host, instead of one that was left. Raises OSError."""
+    remove(path)
     own = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
     try:
         own.bind(str(path))
@@ -83,24 +128,34 @@ async def serve(
     listener: trio.SocketListener, keeper: Keeper, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
 ) -> None:
     """Until it is cancelled."""
-    places = trio.CapacityLimiter(CONNECTIONS_MAX)
+    places, memory = Shares(_connections_max()), Shares(REQUESTS_BYTES_MAX)
 
     async def served(stream: trio.SocketStream) -> None:
-        if places.available_tokens < 1:
-            await stream.aclose()
-            return
-        async with places, stream:
-            with suppress(trio.BrokenResourceError):  # the method has gone
-                await _answer(stream, keeper)
+        async with stream:
+            uid = _caller(stream).uid
+            if not places.take(uid):
+                return
+            try:
+                with suppress(trio.BrokenResourceError, _CrowdedError):  # the method has gone
+                    await _answer(stream, keeper, memory)
+            finally:
+                places.give(uid)
 
     task_status.started()  # the socket listens already
     await trio.serve_listeners(served, [listener])
 
 
-async def _answer(stream: trio.SocketStream, keeper: Keeper) -> None:
+def _connections_max() -> int:
+    """Each is an open file."""
+    files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return CONNECTIONS_MAX if files == resource.RLIM_INFINITY else min(CONNECTIONS_MAX, max(16, files - OTHER_FILES))
+
+
+async def _answer(stream: trio.SocketStream, keeper: Keeper, memory: Shares) -> None:
+    """Raises BrokenResourceError, _CrowdedError."""
     line = b""
     with trio.move_on_after(REQUEST_S_MAX):
-        line = await _line(stream)
+        line = await _line(stream, memory)
     try:
         match request_in(line):
             case Start() as request:
@@ -157,17 +212,22 @@ async def _watch(stream: trio.SocketStream, scope: trio.CancelScope) -> None:
     scope.cancel()
 
 
-async def _line(stream: trio.SocketStream) -> bytes:
-    """What is no whole line is no request either."""
-    found = bytearray()
-    while len(found) <= LINE_BYTES_MAX:
-        part = await stream.receive_some(_READ_BYTES)
-        if not part:
-            break
-        found += part
-        if part.endswith(b"\n"):
-            return bytes(found)
-    return b""
+async def _line(stream: trio.SocketStream, memory: Shares) -> bytes:
+    """What is no whole line is no request either. Raises _CrowdedError."""
+    found, uid = bytearray(), _caller(stream).uid
+    try:
+        while len(found) <= LINE_BYTES_MAX:
+            part = await stream.receive_some(_READ_BYTES)
+            if not part:
+                break
+            if not memory.take(uid, len(part)):
+                raise _CrowdedError
+            found += part
+            if part.endswith(b"\n"):
+                return bytes(found)
+        return b""
+    finally:
+        memory.give(uid, len(found))
 
 
 def _caller(stream: trio.SocketStream) -> Caller:

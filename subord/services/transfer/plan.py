@@ -27,7 +27,7 @@ POLL_S_MIN: Final = 5
 """Otherwise the other cell is overloaded by requests for its state, as the text says."""
 POLL_S_MAX, LEASE_S_MAX, PERMIT_S_MAX, SLOTS_MAX = 300, 3600, 86_400, 100_000
 REMOTE: Final = "remote"
-SENSOR: Final = "otherjobs"
+SENSED: Final = "otherjobs"
 UID_MIN, UID_MAX = 1000, 2**32 - 2
 """Below the first there are root and accounts of the system."""
 _Word = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9_.@*][A-Za-z0-9_.@*-]{0,127}\Z")]
@@ -123,7 +123,7 @@ class Plan(_Strict, frozen=True, kw_only=True):
     passes_others: bool = True
     project: _NoWord = ""
     opt_out: _Request = REMOTE
-    sensor: _Request = SENSOR
+    sensor: _Request = SENSED
     is_high_throughput: bool = False
 
     @property

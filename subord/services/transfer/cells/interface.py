@@ -46,12 +46,13 @@ class Foreign(NamedTuple):
 
 class Leaving(NamedTuple):
     """A job of this cell that is in a transfer queue, where the agent has it run elsewhere. `task`: 0: it is no task
-    of an array. Tasks are named singly."""
+    of an array. Tasks are named singly. `user`: whose it is; "": the cell does not tell."""
 
     job: str
     task: int
     is_suspended: bool = False
     is_ending: bool = False
+    user: str = ""
 
 
 class Look(NamedTuple):

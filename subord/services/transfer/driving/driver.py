@@ -25,7 +25,7 @@ from subord.services.transfer.driving.starters import Starters
 from subord.services.transfer.driving.writing import Sides
 from subord.services.transfer.home import Home
 from subord.services.transfer.plan import Plan
-from subord.services.transfer.records import Records
+from subord.services.transfer.records import Begun, Records
 
 Answering = Callable[[bytes], Awaitable[bytes]]
 
@@ -54,12 +54,16 @@ class Site(NamedTuple):
 
 
 class Driver:
-    def __init__(self, plan: Plan, site: Site, changed: Callable[[], None] = lambda: None) -> None:
-        """Blocks for the disk. Raises RecordsError."""
+    @classmethod
+    async def begun(cls, plan: Plan, site: Site, changed: Callable[[], None] = lambda: None) -> Driver:
+        """With what the disk has. Raises RecordsError."""
+        begun = await trio.to_thread.run_sync(site.records.begin, int(time.time() * 1000))
+        return cls(plan, site, begun, changed)
+
+    def __init__(self, plan: Plan, site: Site, begun: Begun, changed: Callable[[], None]) -> None:
         records, cell, link, self._socket = site
         clock = trio.current_time
         self.plan = plan
-        begun = records.begin(int(time.time() * 1000))
         of_home = Home(plan, begun.life, begun.home, clock())
         of_away = Away(plan, begun.life, begun.away, clock())
         self.sides = Sides(of_home, of_away, records.write, clock)
@@ -93,9 +97,5 @@ class Driver:
                 nursery.start_soon(self.exchanging.run)
                 task_status.started()
         finally:
-            _remove(self._socket)
-
-
-def _remove(path: str) -> None:
-    with suppress(OSError):
-        Path(path).unlink()
+            with suppress(OSError):
+                answering.remove(Path(self._socket))

@@ -75,6 +75,7 @@ class Polling:
             self.fault = look.reason
             return None
         self.fault, self.at = "", time.time()
+        self._sides.presence.looked(look.leaving)
         self._sides.home.looked(look.leaving, began, look.restarting)
         self._sides.away.looked(look, began, self._sides.clock())
         return look

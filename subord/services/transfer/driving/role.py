@@ -7,7 +7,7 @@ those of services/role.py; a driver is made when the one before has ended, becau
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import closing
 from typing import Final
 
@@ -29,6 +29,7 @@ from subord.services.transfer.driving.driver import Driver, Site, SocketError
 from subord.services.transfer.driving.telling import Both, Seen, state_of
 from subord.services.transfer.driving.waking import Wake
 from subord.services.transfer.linking.certificate import CertificateError, read
+from subord.services.transfer.linking.context import ends_of
 from subord.services.transfer.linking.link import Link
 from subord.services.transfer.plan import Plan
 from subord.services.transfer.records import Records
@@ -43,14 +44,16 @@ def _cell(config: TransferConfig, plan: Plan) -> Cell:
     return cell_of(config.batch, queues, environment, remote=plan.opt_out, uid_min=plan.uid_min)
 
 
-def _link(config: TransferConfig, plan: Plan) -> Link:
-    """Raises CertificateError. Blocks for the key."""
-    assert plan.peer is not None
-    return Link(plan.peer, read(config.key), listener_of(config.listen) if config.listen else None)
+async def _link(config: TransferConfig, plan: Plan) -> Link:
+    """Raises CertificateError."""
+    peer = plan.peer
+    assert peer is not None
+    ends = await trio.to_thread.run_sync(lambda: ends_of(read(config.key), peer.certificates))
+    return Link(peer, ends, listener_of(config.listen) if config.listen else None)
 
 
 make_cell: Callable[[TransferConfig, Plan], Cell] = _cell
-make_link: Callable[[TransferConfig, Plan], Link] = _link
+make_link: Callable[[TransferConfig, Plan], Awaitable[Link]] = _link
 
 
 class Role(role.Role):
@@ -75,12 +78,12 @@ class Role(role.Role):
         if fault := await trio.to_thread.run_sync(hosting_fault, config, plan):
             return f"{fault}; {HALTED}"
         try:
-            link = make_link(config, plan)
+            link = await make_link(config, plan)
             with closing(await trio.to_thread.run_sync(Records, context.directory)) as records:
                 if fault := await trio.to_thread.run_sync(records.rename, plan.cluster, plan.peer_name):
                     return f"{fault}; {HALTED}"
                 site = Site(records, make_cell(config, plan), link, config.socket)
-                driver = Driver(plan, site, self._wake.call)
+                driver = await Driver.begun(plan, site, self._wake.call)
                 await self._run(driver, link)
         except (RecordsError, CertificateError) as error:
             return f"{error}; {HALTED}"

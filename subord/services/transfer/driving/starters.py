@@ -1,8 +1,9 @@
 """What the agent does for the methods of the transfer queue: the keeper of answering.py.
 
-Inputs are requests of methods; outputs are calls of the home side, and answers. Invariants: a job is sent only as the
-user that its own batch system names, and only a process of this user, or root, asks for it; a starter hears of its
-job when that is on the disk, first that it is accepted; a job that is to stay is marked before its starter ends.
+Inputs are requests of methods; outputs are calls of the home side, and answers. Invariants: only a job, or task, that
+a look has shown in a transfer queue is sent, as the user that its own batch system names, and only a process of this
+user, or root, asks for it; a starter hears of its job when that is on the disk, first that it is accepted; a job
+that is to stay is marked before its starter ends.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from subord.services.transfer.answering import Caller, Tell
 from subord.services.transfer.cells.interface import Cell
 from subord.services.transfer.driving.describing import Describing
 from subord.services.transfer.driving.owners import Owners
+from subord.services.transfer.driving.presence import LOOKS_MAX
 from subord.services.transfer.driving.writing import Sides
 from subord.services.transfer.home import Verb, Verdict, verdict_of
 from subord.services.transfer.jobs import REASON_MAX, Key, Spec
@@ -63,8 +65,6 @@ class Starters:
         self._owners = Owners()
         self._describing = Describing(cell, retry_s)
         self._waiters = dict[Key, Waiter]()
-        self._fresh = list[Waiter]()
-        """Those that are to be told that they are accepted."""
         self._over = dict[int, Key]()
         """By the request, between its answer and the word whether it was read."""
         sides.tell = self._tell
@@ -76,6 +76,9 @@ class Starters:
 
     async def start(self, caller: Caller, request: Start, tell: Tell) -> Answer:
         """As in answering.Keeper."""
+        if not await self._is_shown(request):
+            logger.info("transfer: job %s, task %d, was not seen in a transfer queue", request.job, request.task)
+            return Answer(AGAIN)
         spec = await self._spec(caller, request)
         now = self._sides.clock()
         start = home.Start(
@@ -92,7 +95,7 @@ class Starters:
         if key is None:
             return Answer(AGAIN)
         waiter = self._waiters[key] = Waiter(key, tell)
-        self._fresh.append(waiter)
+        self._sides.accepted.append(key)
         try:
             await self._sides.commit()
             self._attend()
@@ -133,20 +136,31 @@ class Starters:
 
     # -- whose job it is --------------------------------------------------------------------------------------------
 
+    def _is_known(self, request: Start) -> bool:
+        key = Key(self._sides.home.plan.cluster, request.job, request.task, max(1, request.attempt))
+        return bool(request.attempt) and key in self._sides.home.desk.records
+
+    async def _is_shown(self, request: Start) -> bool:
+        """Whether the batch system has the job in a transfer queue, which it may show some time after the starter has
+        begun. That of a job that may be abroad waits for as long as it takes. A queue that is not of the plan is not
+        looked at, and its jobs are not sent."""
+        if self._is_known(request) and self._owners.is_known(request.job):
+            return True
+        if self._sides.home.plan.queue(request.queue) is None:
+            return True
+        looks_max = None if request.attempt else LOOKS_MAX
+        return await self._sides.presence.awaited(request.job, request.task, looks_max) is not None
+
     async def _spec(self, caller: Caller, request: Start) -> Spec | Stays:
         """Raises ValueError."""
-        key = Key(self._sides.home.plan.cluster, request.job, request.task, max(1, request.attempt))
-        is_known = bool(request.attempt) and key in self._sides.home.desk.records
-        if is_known and self._owners.is_known(request.job):
-            self._owners.demand(caller.uid, request.job)
+        await self._demand_owner(caller, request.job, request.task)
+        if self._is_known(request):
             return Stays("it is known")
         if request.obstacle:
             return Stays(request.obstacle[:REASON_MAX])
         found = await self._describing.described(request.job)
         if isinstance(found, Refused):
             return Stays(found.reason[:REASON_MAX])
-        await self._owners.learn(request.job, found.user)
-        self._owners.demand(caller.uid, request.job)
         return replace(
             found,
             script=request.script or found.script,
@@ -158,20 +172,25 @@ class Starters:
     async def _demand_owner(self, caller: Caller, job: str, task: int) -> None:
         """Raises ValueError."""
         if not self._owners.is_known(job) and caller.uid != 0:
-            newest = self._sides.home.desk.newest((job, task))
-            spec = None if newest is None else self._sides.home.desk.records[newest].spec
-            found = spec or await self._describing.described(job)
-            if isinstance(found, Refused):
-                raise ValueError(f"whose job {job} is is not known: {found.reason}")
-            await self._owners.learn(job, found.user)
+            await self._owners.learn(job, await self._user_of(job, task))
         self._owners.demand(caller.uid, job)
+
+    async def _user_of(self, job: str, task: int) -> str:
+        """As the batch system has it. Raises ValueError."""
+        if (shown := self._sides.presence.shown(job, task)) is not None and shown.user:
+            return shown.user
+        newest = self._sides.home.desk.newest((job, task))
+        spec = None if newest is None else self._sides.home.desk.records[newest].spec
+        found = spec or await self._describing.described(job)
+        if isinstance(found, Refused):
+            raise ValueError(f"whose job {job} is is not known: {found.reason}")
+        return found.user
 
     # -- news -------------------------------------------------------------------------------------------------------
 
-    async def _tell(self, news: Sequence[HomeRecord]) -> None:
+    async def _tell(self, accepted: Sequence[Key], news: Sequence[HomeRecord]) -> None:
         """Behind each commit."""
-        fresh, self._fresh = self._fresh, []
-        for waiter in fresh:
+        for waiter in [self._waiters[each] for each in accepted if each in self._waiters]:
             await _say(waiter, Answer(ACCEPTED, waiter.key.attempt))
         for record in news:
             found = self._waiters.get(record.key)

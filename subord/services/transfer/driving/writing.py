@@ -18,18 +18,20 @@ from subord.runtime.record_file import RecordsError
 from subord.services.transfer import away, home
 from subord.services.transfer.away import Away
 from subord.services.transfer.driving.counting import Counts
+from subord.services.transfer.driving.presence import Presence
 from subord.services.transfer.driving.telling import ending_text
 from subord.services.transfer.home import Home
+from subord.services.transfer.jobs import Key
 from subord.services.transfer.states import HomeRecord
 
 logger = logging.getLogger("subord")
 Write = Callable[[home.Changes, away.Changes], int]
-Tell = Callable[[Sequence[HomeRecord]], Awaitable[None]]
+Tell = Callable[[Sequence[Key], Sequence[HomeRecord]], Awaitable[None]]
 TELL_S_MAX: Final = 5.0
 """For all starters that have news together; they are processes of this host that read."""
 
 
-async def _told(_news: Sequence[HomeRecord]) -> None:
+async def _told(_accepted: Sequence[Key], _news: Sequence[HomeRecord]) -> None:
     await trio.lowlevel.checkpoint()
 
 
@@ -41,8 +43,11 @@ class Sides:
         self.away = of_away
         self.clock = clock
         self.counts = Counts()
+        self.presence = Presence()
         self.tell: Tell = _told
         """What is done with the news of starters."""
+        self.accepted = list[Key]()
+        """Of starters that are to hear of it with the next commit."""
         self._write = write
         self._turn = trio.Lock()
         self._failure: RecordsError | None = None
@@ -58,6 +63,7 @@ class Sides:
 
     async def _commit(self) -> None:
         of_home, of_away, news = self.home.changes(), self.away.changes(), self.home.news()
+        accepted, self.accepted = self.accepted, []  # what comes while it is written is not on the disk
         if of_home.records or of_home.peer is not None or of_away.records or of_away.restored_life is not None:
             ended = self.counts.note(of_home.records, of_away.records)
             try:
@@ -68,4 +74,4 @@ class Sides:
             for record in ended:
                 logger.info("transfer: %s", ending_text(record))
         with trio.move_on_after(TELL_S_MAX):
-            await self.tell(news)
+            await self.tell(accepted, news)

@@ -14,8 +14,7 @@ from typing import Final
 import trio
 
 from subord.services.transfer.linking.asking import Asker
-from subord.services.transfer.linking.certificate import Identity
-from subord.services.transfer.linking.context import ends_of
+from subord.services.transfer.linking.context import Ends
 from subord.services.transfer.linking.counts import Counts
 from subord.services.transfer.linking.serving import ListenError, bound, serve
 from subord.services.transfer.plan import Peer
@@ -27,12 +26,11 @@ LISTEN_AGAIN_S: Final = 5.0
 class Link:
     """`listen`: address ("": all of this host) and port; None: this host does not listen, and no job comes."""
 
-    def __init__(self, peer: Peer, identity: Identity, listen: tuple[str, int] | None) -> None:
-        """Raises CertificateError."""
+    def __init__(self, peer: Peer, ends: Ends, listen: tuple[str, int] | None) -> None:
         self.counts = Counts(trio.current_time())
         self.listening_fault = "" if listen else "this host does not listen for the other cluster"
         """Why no message of the other cluster can come; "": one can."""
-        self._ends = ends_of(identity, peer.certificates)
+        self._ends = ends
         self._asker = Asker(peer.addresses, self._ends, self.counts)
         self._listen = listen
 

@@ -55,7 +55,7 @@ def requests_in(job: Element, kind: str) -> tuple[tuple[str, str], ...]:
 
 
 def _described(job: Element, transfer: Sequence[str], remote: str) -> Spec | Refused:
-    """Raises AnswerError."""
+    """What is wrong with one job is not the fault of the others."""
     number = text_in(job, "JB_job_number")
     try:
         kind = int(text_in(job, "JB_type") or 0)
@@ -65,8 +65,8 @@ def _described(job: Element, transfer: Sequence[str], remote: str) -> Spec | Ref
         msgspec.json.decode(msgspec.json.encode(spec), type=Spec)
     except msgspec.ValidationError as error:
         return Refused(f"job {number} has more than another cluster can be told of ({error}); {_STAYS}")
-    except ValueError as error:
-        raise AnswerError(f"job {number!r}: {error}") from None
+    except (ValueError, AnswerError) as error:
+        return Refused(f"job {number} cannot be described ({error}); {_STAYS}")
     return spec
 
 

@@ -57,7 +57,7 @@ def look_of(jobs: Iterable[Job], details: Mapping[str, Detail], transfer: Sequen
     waiting = [job for job in jobs if job.state == JobState.QUEUED and not _is_for(transfer, job)]
     foreign = [_foreign(job, detail) for job in jobs if (detail := details.get(job.id)) and detail.mark]
     leaving = [
-        Leaving(job.id, job.task or 0, job.state == JobState.SUSPENDED, job.state == JobState.ENDING)
+        Leaving(job.id, job.task or 0, job.state == JobState.SUSPENDED, job.state == JobState.ENDING, job.owner)
         for job in jobs
         if job.queue in transfer and not (details.get(job.id) or Detail("")).mark
     ]

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
 from subord.services.transfer.methods import METHODS, SOCKET
-from subord.services.transfer.plan import REMOTE, SENSOR
+from subord.services.transfer.plan import REMOTE, SENSED
 
 SENSOR: Final = "sensor"
 """The method that is no method of a queue."""
@@ -57,7 +57,7 @@ class Settings(NamedTuple):
     queue: str = "transfer"
     slots: int = 40
     threshold: int | None = None
-    value: str = SENSOR
+    value: str = SENSED
     remote: str = REMOTE
     others: tuple[str, ...] = ("all.q",)
     parallel: tuple[str, ...] = ()
