@@ -362,7 +362,7 @@ def test_strange_jobs_are_bounded_and_told_again(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(desk, "RECORDS_MAX", 2)
     pair = Pair()
     pair.start(99)
-    foreign = [Foreign(f"sb.alpha.{each}.0.5", str(each), Being.RUNNING) for each in (7, 8, 9)]
+    foreign = [Foreign(f"sb.alpha.{each}.0.5", str(each), Being.RUNNING, owner="ada") for each in (7, 8, 9)]
     pair.away.looked(Look(0, tuple(foreign)), 0.0, 0.0)
     for times in (1, 2):
         _, answer = pair.exchange()
