@@ -409,6 +409,14 @@ def test_a_damaged_line_hides_no_other() -> None:
         accounting.ended_in("all.q:b-run1:che\n", [Sought("sb.home.12.0.4")])
 
 
+def test_a_line_with_an_endless_number_is_damaged() -> None:
+    line = next(each for each in recorded("accounting").splitlines() if ":sb.home.12.0.3:" in each)
+    fields = line.split(":")
+    fields[-3] = "inf"
+    with pytest.raises(AnswerError, match="infinity"):
+        accounting.ended_in(":".join(fields), [Sought("sb.home.12.0.3")])
+
+
 @pytest.mark.parametrize(
     ("status", "end"),
     [("255", (255, 0)), ("192", (192, 64)), ("193", (193, 0)), ("-1", (0, 0)), ("70000", (255, 0))],

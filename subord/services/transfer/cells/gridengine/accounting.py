@@ -61,7 +61,7 @@ def ended_in(text: str, jobs: Iterable[Sought]) -> list[Ended]:
             continue
         try:
             ended = _ended(line)
-        except ValueError as error:
+        except (ValueError, OverflowError) as error:
             damaged = f"{line[:200]!r}: {error}"
             continue
         whole += 1
@@ -73,7 +73,7 @@ def ended_in(text: str, jobs: Iterable[Sought]) -> list[Ended]:
 
 
 def _ended(line: str) -> Ended | None:
-    """None: no end, or that of a process of a parallel job. Raises ValueError."""
+    """None: no end, or that of a process of a parallel job. Raises ValueError and OverflowError."""
     fields = line.split(":")
     if len(fields) < _FIELDS_MIN:
         raise ValueError(f"it has {len(fields)} fields")
@@ -101,7 +101,7 @@ def _failed(fields: list[str], failed: int) -> str:
 
 
 def _usage(fields: list[str]) -> Usage:
-    """Raises ValueError."""
+    """Raises ValueError, and OverflowError for infinity."""
     return Usage(
         host=fields[_HOST],
         submitted=float(fields[_SUBMITTED]) or None,
