@@ -15,7 +15,7 @@ import msgspec
 import pytest
 import trio
 import trio.testing
-from conditions import IO_S
+from conditions import IO_S, real_time
 from fake_operators import CLUSTER, FakeVerifier, signed
 from signed_orders import NOW_MS
 
@@ -62,7 +62,6 @@ PEER = Peer(name="south", addresses=("127.0.0.9:9720",), certificates=("MIIAAA==
 HOSTED = Plan(host=POSITION, cluster="north", peer=PEER, queues=(TransferQueue(name="transfer"),), slots_max=4)
 ELSEWHERE = msgspec.structs.replace(HOSTED, host=POSITION + 1)
 OFF = Plan(host=0)
-END_S_MAX = 200.0
 
 
 class FakeLink(MemoryLink):
@@ -81,7 +80,7 @@ class Talk:
         self._frames = Frames(stream)
 
     async def next(self) -> State | Done | None:
-        with trio.fail_after(END_S_MAX):
+        with real_time():
             data = await self._frames.next(1 << 22)
         if data is None:
             return None

@@ -160,4 +160,5 @@ def test_the_part_of_the_hour_that_is_not_known(browser: Browser, page_of: PageO
     yesterday = at.tm_yday != time.localtime().tm_yday  # within 20 minutes of midnight: the page then says the day
     since = time.strftime("%-d %b %H:%M" if yesterday else "%H:%M", at)
     browser.until(lambda: browser.text("#hour-text") == f"1 change since {since}", "the text")
-    assert browser.one("#hour .unknown").get_attribute("d") == "M0 19.5H78"
+    drawn = browser.one("#hour .unknown").get_attribute("d")
+    assert drawn in ("M0 19.5H78", "M0 19.5H76"), "the second in the next minute"

@@ -69,7 +69,9 @@ def test_every_size_is_seen_at_once(browser: Browser, page_of: PageOf, nodes: in
         browser.until(lambda: browser.text("#node-title") == expected, "the cell leads to its node")
         assert box(browser, "#overview")["height"] <= 250
         assert browser.run("return document.documentElement.scrollWidth") <= width
-        assert browser.run("return document.getElementsByTagName('*').length") < 3000
+        browser.until(
+            lambda: browser.run("return document.getElementsByTagName('*').length") < 3000, "only rows in sight"
+        )
     finally:
         browser.emulate("Emulation.clearDeviceMetricsOverride")
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import trio
 
@@ -18,3 +20,21 @@ async def until(condition: Callable[[], object], what: str) -> None:
             await trio.sleep(0.005)
         return
     raise AssertionError(f"never happened: {what}")
+
+
+@contextmanager
+def real_time(seconds: float = WAIT_S_MAX) -> Iterator[None]:
+    """A limit by the clock of the machine: one that jumps would reach its own limit while a thread is at work.
+
+    Raises TooSlowError."""
+    token, scope = trio.lowlevel.current_trio_token(), trio.CancelScope()
+    timer = threading.Timer(seconds, token.run_sync_soon, [scope.cancel])
+    timer.daemon = True
+    timer.start()
+    try:
+        with scope:
+            yield
+    finally:
+        timer.cancel()
+    if scope.cancelled_caught:
+        raise trio.TooSlowError

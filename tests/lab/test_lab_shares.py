@@ -141,8 +141,7 @@ def test_a_daemon_that_is_killed_leaves_the_weights_until_it_is_back(following: 
     time.sleep(STAYS_S)
     assert lab.weights(11) == weights != USUAL
     lab.start_and_wait(11)
-    until(lambda: of_node(lab, 11)["state"] == OBEYS, "it follows again")
-    assert is_set(lab, 11)
+    until(lambda: of_node(lab, 11)["state"] == OBEYS and is_set(lab, 11), "it follows again")
 
 
 def test_an_agent_that_is_killed_follows_again_and_knows_what_was_there_before(following: Lab) -> None:
