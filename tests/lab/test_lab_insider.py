@@ -199,10 +199,17 @@ def siege(lab, liar, **accomplices):
 
 
 def holds(under, name, place="leaf"):
-    """The lie has the effect that its line of LIES allows, and no other node moves."""
+    """The lie has the effect that its line of LIES allows, and no other node moves.
+
+    On a busy machine a node may move by itself; a lie that moves a node does so again.
+    """
     insider = netlab("attack.insider")
     (lie,) = (lie for lie in insider.LIES if lie.name == name and place in lie.places)
-    assert insider.faults_of_turn(insider.turn(under, lie, seconds=1.0)) == []
+    found = insider.turn(under, lie, seconds=1.0)
+    if found["others_moved"]:
+        under.lab.wait_stable(SETTLED_S_MAX)
+        found = insider.turn(under, lie, seconds=1.0)
+    assert insider.faults_of_turn(found) == []
 
 
 @over("name", ["rows of others", "false signatures", "ring push", "foreign goodbye", "row flood", "replayed row"])

@@ -25,7 +25,7 @@ RECORD: dict[str, Any] = {"nodes": 3, "fanout": 2, "repeat": 0, "fault": None, "
 def test_each_live_node_runs_it_once_and_a_signal_ends_all() -> None:
     chance = random.Random(2)
     with settled(WAIT_S_MAX, nodes=NODES, fanout=2, timing="lab", agents=True) as lab:
-        exec_rounds.settle(lab)
+        exec_rounds.begin(lab)
         turns = [exec_rounds.turn_of(lab, chance, each) for each in (1, 2, 3)]
         ends = [exec_rounds.end_of(lab, each) for each in exec_rounds.SIGNALS]
     record = {**RECORD, "nodes": NODES, **json.loads(json.dumps({"turns": turns, "ends": ends}))}

@@ -6,9 +6,11 @@ the file must not be: lines of false orders, second lines, and missing lines of 
 
 from __future__ import annotations
 
+import json
 import time
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -16,6 +18,7 @@ from netlab.attack.order_lies import GENUINE
 from netlab.common.waiting import wait_until
 from netlab.errors import LabError
 from netlab.lab import Lab
+from subord.core.carriage.engine.causes import BUSY
 
 ORDERS: Final = 3
 ORDER_S_MAX: Final = "20"
@@ -45,12 +48,27 @@ def give(lab: Lab, at: int, file: Path, seconds: float) -> list[str]:
     return told
 
 
-def wrong_in(file: Path, beside: Iterable[str], told: Iterable[str]) -> list[str]:
+def wrong_in(file: Path, beside: Iterable[str], told: Sequence[str]) -> list[str]:
     """What was executed and must not be, or more than once; nodes of other branches, `beside`, that did not execute
-    them all, and then what the answers said."""
+    each order, and then what the answers said. A liar can fill the places for orders of a node: an order that the
+    answer names as `busy` there need not be executed, but one must be.
+    """
     lines = Counter(file.read_text().splitlines())
     found = [line for line in lines if not line.startswith(f"{GENUINE} ")]
     found += [f"{line}: {times} times" for line, times in lines.items() if times > 1]
     by_node = Counter(line.split()[-1] for line in lines)
-    short = [f"{each}: {by_node[each]} of {ORDERS} orders" for each in sorted(beside) if by_node[each] != ORDERS]
+    busy = Counter(address for answer in told for address in _busy_in(answer))
+    short = [
+        f"{each}: {by_node[each]} of {ORDERS} orders"
+        for each in sorted(beside)
+        if not max(1, ORDERS - busy[each]) <= by_node[each] <= ORDERS
+    ]
     return found + short + (list(told) if short else [])
+
+
+def _busy_in(answer: str) -> list[str]:
+    """The addresses that an answer names as busy; none if it is no answer, but an error."""
+    with suppress(ValueError):
+        missing = json.loads(answer)["missing"]
+        return [address for each in missing if each["cause"] == BUSY for address in each["addresses"]]
+    return []

@@ -70,11 +70,33 @@ def measure_one(plan: Plan, nodes: int, number: int) -> Record:
         lab.touch_memory()
         lab.progress("starting daemons, waiting for a stable tree")
         lab.start_all()
-        settle(lab)
+        begin(lab)
         chance = random.Random(f"{plan.seed}/{number}")
         turns = [turn_of(lab, chance, each) for each in range(1, plan.rounds + 1)]
         found = {"turns": turns, "ends": [end_of(lab, each) for each in SIGNALS]}
         return {**found, "faults": faults_of(found)}
+
+
+def begin(lab: Lab) -> None:
+    """Until the tree stands, and each node remembers all others: a root that has just come knows those of its own
+    branch and those of its register, which the first root writes some seconds after the start. Raises LabError.
+    """
+    settle(lab)
+    unsure = list(lab.positions)
+
+    def is_known() -> bool:
+        unsure[:] = [position for position in unsure if not remembers_all(lab, position)]
+        return not unsure
+
+    if not wait_until(is_known, READY_S_MAX, 0.5):
+        raise LabError(f"{len(unsure)} nodes did not remember all others within {READY_S_MAX:g} s.")
+
+
+def remembers_all(lab: Lab, position: int) -> bool:
+    """Whether the register of this node has all nodes as living."""
+    metrics = f"http://{lab.address(position)}:9717/metrics"
+    code = f"import urllib.request as u; print(u.urlopen({metrics!r}).read().decode())"
+    return f"subord_members_live {len(lab.positions)}.0" in lab.run(position, sys.executable, "-c", code).stdout
 
 
 def settle(lab: Lab) -> None:
