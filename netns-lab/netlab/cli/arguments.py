@@ -249,6 +249,13 @@ def _add_services(tests: Commands[Parser]) -> None:
     )
     parts = "waits, order, window, sizes, deaths, head"
     test.add_argument("--only", type=_words, default=argparse.SUPPRESS, metavar="PART,...", help=parts)
+    exchanged = "two clusters that exchange jobs while daemons die, beside the same apart, and one merged cell"
+    test = _test(tests, "transfer", exchanged, "50", fanout=8, repeat=1)
+    _add_several(test, "--cases", ("apart", "joined", "merged"), "CASE,...")
+    _add_seconds(test, "--seconds", 1800.0, "how long jobs come")
+    _add_seconds(test, "--job", 60.0, "how long a job runs", dest="job_s")
+    _add_seconds(test, "--phase", 240.0, "after which the other cluster is the busy one", dest="phase_s")
+    _add_seconds(test, "--every", 10.0, "between deaths in a tree, on the average", dest="every_s")
     beside = "metrics of the cluster: cost, age, values and deaths, with and without them, and beside Ganglia"
     test = _test(tests, "metrics", beside, "100,200,300,500", "--events", fanout=8, repeat=3)
     test.add_argument("--times", type=_positive, default=3, help="changes of all values, and deaths, in each run")

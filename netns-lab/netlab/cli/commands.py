@@ -58,6 +58,7 @@ EXPERIMENTS = {
     "shares": "shares.experiment",
     "elastic": "elastic.experiment",
     "machines": "machines.experiment",
+    "transfer": "transfer.experiment",
 }
 """Module of `stabilise` and of each word of `evaluate`, with `Plan`, `table` and `is_whole`."""
 

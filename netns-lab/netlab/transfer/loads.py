@@ -102,11 +102,13 @@ class Load:
 
     # -- acting ---------------------------------------------------------------------------------------------------
 
-    def submit(self, tree: TreeLab, status: int | None = 0, lasts_s: float = 1.0, *options: str) -> Job:
+    def submit(
+        self, tree: TreeLab, status: int | None = 0, lasts_s: float = 1.0, *options: str, queue: str = QUEUE
+    ) -> Job:
         with self._lock:
             tag = f"{self._name}.{tree.name}.{len(self.jobs)}"
             script = _script(tag, lasts_s, status or 0)
-            job = Job(tree, tree.submit(script, *options), tag, status)
+            job = Job(tree, tree.submit(script, *options, queue=queue), tag, status)
             self.jobs.append(job)
         return job
 

@@ -28,9 +28,10 @@ table inet cable {{
 
 
 class Pair:
-    """`trees`: two, which run. `plans`: what was published last, by the name of the tree."""
+    """`trees`: two, which run, or one, which has no other. `plans`: what was published last, by the name of the
+    tree."""
 
-    def __init__(self, trees: tuple[TreeLab, TreeLab]) -> None:
+    def __init__(self, trees: tuple[TreeLab, ...]) -> None:
         self.trees = trees
         self.plans: dict[str, dict[str, Any]] = {}
 
