@@ -15,6 +15,7 @@ import pytest
 from loops import over
 
 from subord import cli
+from subord.client import exit_codes
 from subord.config.load import load
 from subord.sim.scenario import definition
 
@@ -233,4 +234,4 @@ def test_the_unit_runs_a_command_that_exists() -> None:
     loaded = load(str(REPOSITORY / "deploy" / "subord.toml"), arguments.set)
     assert loaded.node.state_directory == "/var/lib/subord"
     assert Path(loaded.node.control_socket).parent == Path("/run/subord")
-    assert re.search(rf"^RestartPreventExitStatus={cli.exit_codes.CONFIGURATION}$", unit, re.MULTILINE)
+    assert re.search(rf"^RestartPreventExitStatus={exit_codes.CONFIGURATION}$", unit, re.MULTILINE)

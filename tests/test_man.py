@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from loops import over
 
-from subord import cli
 from subord.cli import COMMANDS
+from subord.client import exit_codes
 from subord.config.schema import TABLES
 from subord.config.validate import keys_of
 from tests.helpers.documents import imported
@@ -57,7 +57,7 @@ def test_the_overview_names_all(tmp_path: Path) -> None:
     text = shown(tmp_path, "subord.1")
     for command in COMMANDS:
         assert f" subord-{command}(1) " in text
-    for code, meaning in cli.exit_codes.MEANINGS.items():
+    for code, meaning in exit_codes.MEANINGS.items():
         assert f" {code} {meaning}" in text
 
 

@@ -25,3 +25,9 @@ NAMES: Final = (
 """One name for each service; `subord NAME` is its command, `/v1/NAME` its path."""
 WORDS: Final = {"keys": "key"}
 """Services whose command has another name."""
+METHODS: Final = {
+    ("transfer", each): "subord.services.transfer.methods.main"
+    for each in ("start", "suspend", "resume", "terminate", "sensor")
+}
+"""Actions that a batch system runs for each job, and their module, whose `main` takes the words of the action: they
+start without a parser. The command of the service has their help."""

@@ -268,7 +268,7 @@ def test_setup_prints(stage: TransferStage, capsys: Said) -> None:
         "load_thresholds otherjobs=10",
         "remote remote BOOL == YES NO 0 0",
         "qconf -aattr queue complex_values remote=FALSE all.q",
-        "-I -m subord.services.transfer.methods start --socket /run/methods",
+        "-I -m subord transfer start --socket /run/methods",
     ):
         assert each in text
     _, lines, _ = stage.type(capsys, "setup", "--json")

@@ -37,11 +37,12 @@ from subord.services.transfer.local import (
     line_of,
     request_in,
 )
+from subord.services.transfer.methods import METHODS
 from subord.services.transfer.methods.sensing import NONE_GOES
 from subord.services.transfer.methods.starting import STATE
 
 SOURCE = str(Path(subord.__file__).parents[1])
-MODULE = "subord.services.transfer.methods"
+COMMAND = ("-m", "subord", "transfer")
 WAIT_S_MAX = 60.0
 ENDED = Answer(EXIT)
 
@@ -91,7 +92,7 @@ async def serving(path: Path, agent: Agent) -> Any:
 
 
 def words(method: str, path: Path, *rest: str) -> list[str]:
-    return [sys.executable, "-m", MODULE, method, "--socket", str(path), *rest]
+    return [sys.executable, *COMMAND, method, "--socket", str(path), *rest]
 
 
 def environment(**changed: str) -> dict[str, str]:
@@ -241,10 +242,17 @@ async def test_methods_without_a_job_complain(tmp_path: Path) -> None:
         done = await ran(*words(method, tmp_path / "socket"), JOB_ID="")
         assert done.returncode == code
         assert b"JOB_ID" in done.stderr
-    for bad in ([], ["start"], ["begin", "--socket", "x"]):
-        done = await ran(sys.executable, "-m", MODULE, *bad)
+    for bad in (["start"], ["sensor", "--json", "x"], ["suspend", "--help", "x"]):
+        done = await ran(sys.executable, *COMMAND, *bad)
         assert done.returncode == 2
-        assert b"expected start|suspend" in done.stderr
+        assert b"expected `subord transfer %s --socket PATH" % bad[0].encode() in done.stderr
+
+
+async def test_methods_have_help() -> None:
+    for method in METHODS:
+        done = await ran(sys.executable, *COMMAND, method, "--help")
+        assert (done.returncode, done.stderr) == (0, b"")
+        assert b"usage: subord transfer %s [-h] --socket PATH" % method.encode() in done.stdout
 
 
 async def test_what_is_no_request_is_answered_and_harms_no_other(tmp_path: Path) -> None:
@@ -334,6 +342,6 @@ async def test_a_method_begins_cheaply(tmp_path: Path) -> None:
             after = resource.getrusage(resource.RUSAGE_CHILDREN)
             costs.append(after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime)
     assert min(costs) < 0.1
-    done = await ran(sys.executable, "-X", "importtime", "-m", MODULE, "start", "--socket", "/none", JOB_ID="")
-    for module in (b"trio", b"argparse", b"asyncio", b"subord.cli"):
+    done = await ran(sys.executable, "-X", "importtime", *COMMAND, "start", "--socket", "/none", JOB_ID="")
+    for module in (b"trio", b"argparse", b"asyncio", b"subord.cli.", b"subord.client"):
         assert b"| " + module not in done.stderr.replace(b"  ", b"")

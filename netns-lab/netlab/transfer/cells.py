@@ -116,8 +116,8 @@ def settings(cell: Cell, **changed: Any) -> Settings:
     """For a transfer queue of this cell, whose agent is at `socket_outside`."""
     python = cell.site.python()
     program = ("env", *(f"{name}={value}" for name, value in python.items() if name != "PYTHON"), python["PYTHON"])
-    module = (*program, "-P", "-m", "subord.services.transfer.methods")
-    own = Settings(cell.head, f"{sites.COMMON}/{cell.name}.socket", folder=f"{sites.SHARED}/methods", program=module)
+    command = (*program, "-P", "-m", "subord", "transfer")
+    own = Settings(cell.head, f"{sites.COMMON}/{cell.name}.socket", folder=f"{sites.SHARED}/methods", program=command)
     return own._replace(**changed)
 
 

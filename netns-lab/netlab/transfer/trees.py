@@ -95,8 +95,8 @@ class TreeLab(HostedLab):
             *(f"{name}={value}" for name, value in python.items() if name != "PYTHON"),
             python["PYTHON"],
         )
-        module = (*program, "-P", "-m", "subord.services.transfer.methods")
-        own = Settings(NAMES[HEAD], SOCKET, queue=QUEUE, folder=METHODS, program=module)
+        command = (*program, "-P", "-m", "subord", "transfer")
+        own = Settings(NAMES[HEAD], SOCKET, queue=QUEUE, folder=METHODS, program=command)
         return own._replace(**changed)
 
     def set_up(self, **changed: Any) -> None:

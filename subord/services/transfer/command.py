@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping
 from typing import Final
 
 from subord.client.options import add_asking, add_json, add_names, whole_number
@@ -12,6 +13,28 @@ CHECK: Final = "show what would be published, and whether this node would accept
 FOLDER: Final = "/etc/subord/transfer"
 SLOTS: Final = 40
 """As in the text."""
+
+_WANTED: Final = "0 if the agent has noted it, 1 if the job is not known or the agent does not answer"
+_METHODS: Final[Mapping[str, tuple[str, tuple[str, str | None, str] | None, str]]] = {
+    "start": (
+        "the starter method, which sends the job and ends as it has ended in the other cluster",
+        ("WORD", "...", "the words of the job, as Grid Engine gives them"),
+        "those of the job, 99 if it is to wait again, 100 if it is to be in error",
+    ),
+    "suspend": ("the suspend method, which suspends the job in the other cluster", None, _WANTED),
+    "resume": ("the resume method, which resumes the job in the other cluster", None, _WANTED),
+    "terminate": (
+        "the terminate method, which deletes the job in the other cluster",
+        ("PID", "?", "the process of the job, for whose end it waits up to 30 s"),
+        _WANTED,
+    ),
+    "sensor": (
+        "the load sensor, which tells how many jobs wait in the other cluster",
+        ("NAME", None, "the complex of the load sensor"),
+        "0",
+    ),
+}
+"""What a method does, what follows its options, and its exit codes."""
 
 
 def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -40,6 +63,7 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
         "plan, or the plan is ended, and the transfer host reaches its batch system and the other cluster; 1 if not"
     )
     _add_jobs(actions)
+    _add_methods(actions)
 
 
 def _add_key(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -127,6 +151,22 @@ def _add_jobs(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
     add_json(parser)
     add_names(parser)
     add_asking(parser, TIMEOUT_S, "time for the transfer host to answer")
+
+
+def _add_methods(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """For their help alone: they start without this parser (services.METHODS)."""
+    for method, (text, rest, codes) in _METHODS.items():
+        parser = actions.add_parser(
+            method,
+            help=f"of a transfer queue: {text}",
+            description=f"{text[0].upper()}{text[1:]}. Grid Engine runs it, by a script of `subord transfer setup`.",
+            epilog=f"exit codes: {codes}",
+        )
+        about_socket = "the socket of the agent (transfer.socket), as the first option"
+        parser.add_argument("--socket", metavar="PATH", required=True, help=about_socket)
+        if rest:
+            name, nargs, meaning = rest
+            parser.add_argument(name.lower(), metavar=name, nargs=nargs, help=meaning)
 
 
 def run(arguments: argparse.Namespace) -> int:

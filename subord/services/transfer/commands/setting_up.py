@@ -31,8 +31,8 @@ from subord.services.transfer.commands.publishing import PATH
 from subord.services.transfer.thresholds import threshold_of
 
 GRIDENGINE: Final = "gridengine"
-MODULE: Final = ("-I", "-m", "subord.services.transfer.methods")
-"""Without what a user has in the environment."""
+COMMAND: Final = ("-I", "-m", "subord", "transfer")
+"""`subord transfer`, without what a user has in the environment."""
 RESTART: Final = "restart the execd of {host} now, so that it starts the load sensor; until then the queue is closed"
 NOTHING: Final = "nothing was changed"
 
@@ -81,7 +81,7 @@ def settings_of(arguments: argparse.Namespace, plan: Document, site: Document, q
         parallel=tuple(arguments.parallel),
         folder=f"{arguments.folder}/{queue}" if several else arguments.folder,
         sensor=f"{arguments.folder}/sensor",
-        program=(sys.executable, *MODULE),
+        program=(sys.executable, *COMMAND),
     )
 
 

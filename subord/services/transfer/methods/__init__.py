@@ -7,6 +7,10 @@ from __future__ import annotations
 
 from typing import Final
 
-METHODS: Final = ("start", "suspend", "resume", "terminate", "sensor")
+from subord import services
+
+METHODS: Final = tuple(word for service, word in services.METHODS if service == "transfer")
+REST: Final = {"start": "WORD ...", "terminate": "[PID]", "sensor": "NAME"}
+"""What follows the options of a method."""
 SOCKET: Final = "--socket"
 """The option that names the socket of the agent."""

@@ -63,7 +63,7 @@ class Settings(NamedTuple):
     parallel: tuple[str, ...] = ()
     folder: str = "/etc/subord/transfer"
     sensor: str = ""
-    program: tuple[str, ...] = ("python3", "-I", "-m", "subord.services.transfer.methods")
+    program: tuple[str, ...] = ("python3", "-I", "-m", "subord", "transfer")
     sorts: bool = True
     sensor_s: int = SENSOR_S
 
