@@ -62,7 +62,7 @@ def metrics_of(position: Position, chance: Random) -> Record:
 def measured(nodes: int, fanout: int, intervals: int) -> dict[str, Any]:
     """The figures of one tree."""
     chance = Random(nodes)
-    cluster = Still(complete(nodes, fanout), interval_s=INTERVAL_S)
+    cluster = Still(complete(nodes, fanout), interval_s=INTERVAL_S, measures_cpu=True)
     for position in cluster.leaders:
         cluster.publish_forever(position, metrics_of(position, chance), chance.uniform(0, SPREAD * INTERVAL_S))
     cluster.run(WARM_INTERVALS * INTERVAL_S)

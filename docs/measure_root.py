@@ -32,7 +32,7 @@ LOOKS = 5
 
 def measured(nodes: int, fanout: int, orders: int) -> dict[str, Any]:
     """The medians of one tree."""
-    cluster = Still(complete(nodes, fanout), interval_s=1.0)
+    cluster = Still(complete(nodes, fanout), interval_s=1.0, measures_cpu=True)
     root = cluster.nodes[1]
     found = []
     for _ in range(orders):

@@ -51,6 +51,7 @@ def measured(nodes: int, fanout: int, classes: int, round_ms: int) -> measures.R
         complete(max(nodes, 2 * fanout + 1), fanout),
         lambda position: (*busy, inf if position <= WITH_LAST * nodes else 0.0),
         fluid,
+        measures_cpu=True,
     )
     plan = plan_of(classes, round_ms)
     cluster.publish_plan(plan, spread_s=plan.round_s / 2)

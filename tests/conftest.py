@@ -114,6 +114,8 @@ COMPUTING = (
 )
 """Folders and files of tests that start no daemon, or wait for it with patience."""
 COMPUTING_NICE = 10
+ALONE = ("test_transfer_driver.py",)
+"""Files whose cases take long, nearly without processor time: as `apart`, but for cases without parameters."""
 FOLDERS = ("deploy", "browser")
 """Folders of tests/ whose tests are marked with the name of the folder."""
 FIRST = (
@@ -121,6 +123,8 @@ FIRST = (
     "deploy",
     "test_lab_elastic.py",
     "test_order_campaign.py",
+    "test_transfer_driver.py",
+    "test_shares_tree.py",
     "test_lab_elastic_deaths.py",
     "test_stock_debian.py",
     "test_transfer_real.py",
@@ -172,6 +176,10 @@ FIRST = (
     "test_lab_nodes.py",
     "test_lab_wide.py",
     "test_sites.py",
+    "test_account_epilogs.py",
+    "test_agent_transfer.py",
+    "test_transfer_status.py",
+    "test_account_input.py",
 )
 """The groups of ten seconds and more. Those that wait for real daemons take turns with those that compute, the
 longest of each kind first: where all wait the processors are idle, and where all compute the labs are late."""
@@ -194,6 +202,8 @@ def group_of(item: pytest.Item) -> str:
         return item.path.name
     if item.path.parent.name == "deploy":
         return "deploy"
+    if item.path.name in ALONE:
+        return f"{item.path.name}:{item.name}"
     if item.get_closest_marker("apart"):
         return f"{item.path.name}:{item.callspec.id}"  # type: ignore[attr-defined]
     lab = item.get_closest_marker("lab")

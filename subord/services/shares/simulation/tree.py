@@ -7,7 +7,6 @@ tree by hand, as a node would see it. Invariant: a node serves exactly as many r
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Final, cast
@@ -60,6 +59,7 @@ class SharingTree(Still):
         *,
         older: tuple[Position, ...] = (),
         arithmetic: Arithmetic | None = None,
+        measures_cpu: bool = False,
     ) -> None:
         self.arithmetic = arithmetic or Dividing(Bank())
         self.seeking: set[Position] = set()
@@ -71,7 +71,7 @@ class SharingTree(Still):
         self._loads = loads
         self._serve = serve
         self.work: dict[Position, Node] = {}
-        super().__init__(leaders, interval_s=PERIOD_S, older=older)
+        super().__init__(leaders, interval_s=PERIOD_S, older=older, measures_cpu=measures_cpu)
 
     # -- nodes --------------------------------------------------------------------------------------------
 
@@ -139,10 +139,7 @@ class SharingTree(Still):
     def feed(self, position: Position, event: Event) -> None:
         """Give an event to a node, and carry out what it says."""
         node = cast(SharingNode, self.nodes[position])
-        began = time.process_time()
-        actions = node.engine.handle(event, self.now)
-        node.cpu_s += time.process_time() - began
-        for action in actions:
+        for action in self.actions_of(node, event):
             match action:
                 case Transmit():
                     self._send(node, cast(Edge, action.link), action.data)
