@@ -2,80 +2,42 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from math import inf
 from pathlib import Path
 from typing import Any
 
 import pytest
 import trio
+from agent_node import AgentNode
 from conditions import until
-from fake_operators import CLUSTER, FakeVerifier, signed
-from signed_orders import NOW_MS
+from fake_operators import CLUSTER, signed
 
 from subord.agent import judge, serving
-from subord.agent.journal import Journal
-from subord.agent.judge import Judge
-from subord.agent.revoked import RevokedList
-from subord.agent.serving import Server
-from subord.api.http.sockets import bind_unix
 from subord.core.carriage.documents import Document, Documents
 from subord.core.carriage.orders import Order
-from subord.runtime.counters import Counters
-from subord.runtime.orders.agent import Agent
-from subord.services.acting import act_of, carries_out_orders, has_effects
 from subord.services.exec import session
 from subord.services.files.sets.words import Followed, decode_followed
 from tests.agent.test_agent_judge import revoking
-from tests.services.test_files_sets import ME, NAME, POSITION, Node
+from tests.services.test_files_sets import ME, NAME, Node
 
 POLICY = f'[[allow]]\nprincipals = ["ann", "bob"]\nservices = ["files"]\nusers = ["{ME}"]\n'
 FILES = "subord.files subord.identity"
 
 
-class Operators(FakeVerifier):
-    """Eve has no power for files, and mia no rule in the policy."""
-
-    def __init__(self) -> None:
-        super().__init__({"ann": FILES, "bob": FILES, "mia": FILES, "eve": "subord.members"})
-
-    def revoke(self, names: Any) -> None:
-        """The judge looks at the list itself."""
-
-
-class Stage:
-    """The agent of one node behind its socket, and the daemon's side."""
+class Stage(AgentNode[trio.SocketStream]):
+    """The agent of one node behind its socket, and the daemon's side. Eve has no power for files, and mia no rule in
+    the policy."""
 
     def __init__(self, node: Node, top: Path) -> None:
         self.node = node
-        self.top = top
-        self.revoked: Document | None = None
-        (top / "policy.toml").write_text(POLICY)
-        self.agent = Agent(str(top / "agent.sock"), Counters(), lambda: self.revoked)
+        powers = {"ann": FILES, "bob": FILES, "mia": FILES, "eve": "subord.members"}
+        super().__init__(top, node.agent, policy=POLICY, powers=powers, talk=lambda stream: stream)
 
-    @asynccontextmanager
-    async def running(self) -> AsyncIterator[Server]:
-        operators: Any = Operators()
-        one = Judge(
-            CLUSTER,
-            POSITION,
-            verifier=operators,
-            revoked=RevokedList(str(self.node.agent), operators, CLUSTER, wall=lambda: NOW_MS / 1000),
-            policy_path=str(self.top / "policy.toml"),
-            offers=carries_out_orders,
-            follows=has_effects,
-        )
-        self.node.agent.chmod(0o700)
-        journal = Journal(str(self.node.agent))
-        server = Server(one, journal, act_of, {os.geteuid()}, inf, node="10.0.0.7", socket="socket")
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(server.run, bind_unix(self.top / "agent.sock"))
-            yield server
-            nursery.cancel_scope.cancel()
-        (self.top / "agent.sock").unlink()
-        journal.close()
+    @property
+    def configured(self) -> dict[str, Any]:
+        return {"node": "10.0.0.7", "socket": "socket"}
+
+    async def prepare(self) -> None:
+        self.directory.chmod(0o700)
 
     def signed(self, text: str, by: str = "ann", **options: Any) -> Document:
         (self.node.source / "a").write_text(text)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager, closing
-from math import inf
+from collections.abc import Awaitable, Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -13,28 +12,23 @@ import msgspec
 import pytest
 import trio
 import trio.testing
+from agent_node import ANY_TIME, AgentNode, all_told
 from conditions import IO_S, real_time, until
-from fake_operators import CLUSTER, FakeVerifier, signed
+from fake_operators import signed
 from signed_orders import NOW_MS, order
 
 from subord.agent import judge, serving
-from subord.agent.journal import Journal
-from subord.agent.judge import Judge
-from subord.agent.revoked import RevokedList
-from subord.agent.serving import Server
-from subord.api.http.sockets import bind_unix
 from subord.config.schema import ElasticConfig
 from subord.core.address.network import Network
 from subord.core.carriage.documents import ELASTIC, NEVER_MS, Document, Documents
 from subord.core.carriage.orders import Order
-from subord.runtime.counters import Counters
 from subord.runtime.elastic import state
 from subord.runtime.elastic.state import Poll, State
 from subord.runtime.elastic.talk import decode_said, encode_poll_soon
 from subord.runtime.frames import Frames, frame
-from subord.runtime.orders.agent import Agent, Done, decode_done
+from subord.runtime.orders.agent import Done, decode_done
 from subord.runtime.record_file import RecordsError
-from subord.services.acting import Context, act_of
+from subord.services.acting import Context
 from subord.services.batch.records import Done as Settled
 from subord.services.batch.records import Outcome, Refused
 from subord.services.elastic import agent as elastic_agent
@@ -125,60 +119,28 @@ class Talk:
         return found
 
 
-class Node:
+class Node(AgentNode[Talk]):
     """The agent of one node behind its socket, and the daemon's side."""
 
+    judging = ANY_TIME
+
     def __init__(self, top: Path) -> None:
-        self.top = top
-        self.directory = top / "agent"
-        self.directory.mkdir(mode=0o700)
+        (top / "agent").mkdir(mode=0o700)
+        powers = dict.fromkeys(("ann", "bob", "mia", "queue"), "subord.elastic subord.plans subord.identity")
+        super().__init__(top, top / "agent", policy=POLICY, powers=powers, talk=Talk)
         key = top / "key"
         key.touch(mode=0o600)
         self.config = ElasticConfig(batch="gridengine", key=str(key), start=("/bin/true",), stop=("/bin/true",))
-        self.revoked: Document | None = None
         self.documents = Documents()
-        (top / "policy.toml").write_text(POLICY)
-        self.agent = Agent(str(top / "agent.sock"), Counters(), lambda: self.revoked)
 
-    @asynccontextmanager
-    async def running(self) -> AsyncIterator[Server]:
-        operators: Any = FakeVerifier(
-            dict.fromkeys(("ann", "bob", "mia", "queue"), "subord.elastic subord.plans subord.identity")
-        )
-        operators.revoke = lambda _: None
-        one = Judge(
-            CLUSTER,
-            POSITION,
-            verifier=operators,
-            revoked=RevokedList(str(self.directory), operators, CLUSTER, wall=lambda: NOW_MS / 1000),
-            policy_path=str(self.top / "policy.toml"),
-            offers=lambda _: True,
-            follows=lambda _: True,
-            wall=lambda: NOW_MS / 1000,
-        )
-        journal = Journal(str(self.directory))
-        server = Server(one, journal, act_of, {os.geteuid()}, inf, node=MASTER, elastic=self.config, network=NETWORK)
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(server.run, bind_unix(self.top / "agent.sock"))
-            yield server
-            nursery.cancel_scope.cancel()
-        (self.top / "agent.sock").unlink()
-        journal.close()
-
-    @asynccontextmanager
-    async def following(self, document: Document) -> AsyncIterator[Talk]:
-        stream = await self.agent.attend(document)
-        assert stream is not None
-        async with stream:
-            yield Talk(stream)
+    @property
+    def configured(self) -> dict[str, Any]:
+        return {"node": MASTER, "elastic": self.config, "network": NETWORK}
 
     async def ended(self, document: Document) -> list[State | Done | None]:
         """All that is said of a plan."""
-        found = list[State | Done | None]()
         async with self.following(document) as talk:
-            while not found or isinstance(found[-1], State):
-                found.append(await talk.next())
-        return found
+            return await all_told(talk)
 
     async def stepped(self, task: Task | bytes, tag: bytes, **given: Any) -> Result | str:
         payload = task if isinstance(task, bytes) else encode(task)

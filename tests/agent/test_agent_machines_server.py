@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from itertools import count
-from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -15,27 +13,21 @@ import libvirt_room
 import msgspec
 import pytest
 import trio
+from agent_node import ANY_TIME, AgentNode
 from conditions import real_time, until
-from fake_operators import CLUSTER, FakeVerifier, signed
+from fake_operators import signed
 from libvirt_room import host_file
 from signed_orders import NOW_MS, order
 
-from subord.agent.journal import Journal
-from subord.agent.judge import Judge
-from subord.agent.revoked import RevokedList
-from subord.agent.serving import Server
-from subord.api.http.sockets import bind_unix
 from subord.config.schema import MachinesConfig
 from subord.core.address.network import Network
 from subord.core.carriage.documents import MACHINES, NEVER_MS, Document, Documents
 from subord.core.carriage.orders import Order as Signed
-from subord.runtime.counters import Counters
 from subord.runtime.frames import Frames
 from subord.runtime.machines import state
 from subord.runtime.machines.state import ServerState, State
 from subord.runtime.machines.talk import Said, decode_said
-from subord.runtime.orders.agent import Agent, Done, decode_done
-from subord.services.acting import act_of
+from subord.runtime.orders.agent import Done, decode_done
 from subord.services.machines import agent as machines_agent
 from subord.services.machines import task
 from subord.services.machines.orders import Action, Clone, Fence, Order, Stop
@@ -91,52 +83,23 @@ class Talk:
                     return found
 
 
-class Node:
+class Node(AgentNode[Talk]):
     """The agent of one server behind its socket, and the daemon's side."""
 
+    judging = ANY_TIME
+
     def __init__(self, top: Path) -> None:
-        self.top = top
-        self.directory = top / "agent"
-        self.directory.mkdir(mode=0o700)
+        (top / "agent").mkdir(mode=0o700)
+        powers = dict.fromkeys(("ann", "bob", "mia", "queue"), "subord.machines subord.plans subord.identity")
+        super().__init__(top, top / "agent", policy=POLICY, powers=powers, talk=Talk)
         self.config = MachinesConfig(uri=host_file(top / "host.xml"), reserve_mb=0)
-        self.revoked: Document | None = None
         self.documents = Documents()
-        (top / "policy.toml").write_text(POLICY)
-        self.agent = Agent(str(top / "agent.sock"), Counters(), lambda: self.revoked)
         self._tags = count(1)
         self._numbers = count(1)
 
-    @asynccontextmanager
-    async def running(self) -> AsyncIterator[Server]:
-        operators: Any = FakeVerifier(
-            dict.fromkeys(("ann", "bob", "mia", "queue"), "subord.machines subord.plans subord.identity")
-        )
-        operators.revoke = lambda _: None
-        one = Judge(
-            CLUSTER,
-            POSITION,
-            verifier=operators,
-            revoked=RevokedList(str(self.directory), operators, CLUSTER, wall=lambda: NOW_MS / 1000),
-            policy_path=str(self.top / "policy.toml"),
-            offers=lambda _: True,
-            follows=lambda _: True,
-            wall=lambda: NOW_MS / 1000,
-        )
-        journal = Journal(str(self.directory))
-        server = Server(one, journal, act_of, {os.geteuid()}, inf, node=NAME, network=NETWORK, machines=self.config)
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(server.run, bind_unix(self.top / "agent.sock"))
-            yield server
-            nursery.cancel_scope.cancel()
-        (self.top / "agent.sock").unlink()
-        journal.close()
-
-    @asynccontextmanager
-    async def following(self, document: Document) -> AsyncIterator[Talk]:
-        stream = await self.agent.attend(document)
-        assert stream is not None
-        async with stream:
-            yield Talk(stream)
+    @property
+    def configured(self) -> dict[str, Any]:
+        return {"node": NAME, "machines": self.config, "network": NETWORK}
 
     @asynccontextmanager
     async def serving(self, what: Plan = PLAN) -> AsyncIterator[Talk]:

@@ -3,40 +3,35 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
-from math import inf
 from pathlib import Path
 from typing import Any
 
 import pytest
 import trio
 import trio.testing
+from agent_node import AgentNode
 from conditions import IO_S, real_time
 from fake_cgroups import CLASSES, FakeNode
-from fake_operators import CLUSTER, FakeVerifier, signed
+from fake_operators import CLUSTER, signed
 from signed_orders import NOW_MS, TAG, order
 
 from subord.agent import judge, serving
-from subord.agent.journal import Journal
 from subord.agent.judge import Judge
-from subord.agent.revoked import RevokedList
-from subord.agent.serving import Server
-from subord.api.http.sockets import bind_unix
 from subord.config.schema import SharesConfig
 from subord.core.carriage.documents import Document, Documents
 from subord.core.carriage.shares.plan import order_of
-from subord.runtime.counters import Counters
 from subord.runtime.frames import Frames, frame
-from subord.runtime.orders.agent import Agent, Done, decode_done
+from subord.runtime.orders.agent import Done, decode_done
 from subord.runtime.shares.talk import Ask, Give, Said, decode_said, encode_talk
-from subord.services.acting import act_of, carries_out_orders, has_effects, recover_all
+from subord.services.acting import recover_all
 from subord.services.shares import agent as shares_agent
 from subord.services.shares.actuators import putting_back
 from subord.services.shares.actuators.actuator import Actuator
 from tests.agent.test_agent_judge import revoking
-from tests.services.test_files_sets import ME, POSITION
+from tests.services.test_files_sets import ME
 
 WEB, BATCH, REST = "/apps/web-1", "/apps/batch", "/apps/other"
 GROUPS = WEB, BATCH, REST
@@ -75,55 +70,27 @@ class Talk:
         return None if data is None else decode_done(data)
 
 
-class Stage:
+class Stage(AgentNode[Talk]):
     """The agent of one node behind its socket, and the daemon's side."""
 
     def __init__(self, top: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.node = FakeNode(top)
         for path, weight in zip(GROUPS, BEFORE, strict=True):
             self.node.group(path, weight)
-        self.top = top
+        powers = dict.fromkeys(("ann", "bob", "mia"), "subord.shares subord.identity")
+        super().__init__(top, self.node.state, policy=POLICY, powers=powers, talk=Talk)
         self.config = SharesConfig(classes=CLASSES)
-        self.cluster = CLUSTER
-        self.revoked: Document | None = None
-        (top / "policy.toml").write_text(POLICY)
-        self.agent = Agent(str(top / "agent.sock"), Counters(), lambda: self.revoked)
         monkeypatch.setattr(shares_agent, "_nodes", {})
         monkeypatch.setattr(shares_agent, "Actuator", partial(Actuator, root=str(self.node.root)))
         recover = putting_back.recover
         monkeypatch.setattr(putting_back, "recover", lambda path: recover(path, str(self.node.root)))
 
-    @asynccontextmanager
-    async def running(self) -> AsyncIterator[Server]:
-        operators: Any = FakeVerifier(dict.fromkeys(("ann", "bob", "mia"), "subord.shares subord.identity"))
-        operators.revoke = lambda _: None
-        revoked = RevokedList(str(self.node.state), operators, self.cluster, wall=lambda: NOW_MS / 1000)
-        policy = str(self.top / "policy.toml")
-        one = Judge(
-            self.cluster,
-            POSITION,
-            verifier=operators,
-            revoked=revoked,
-            policy_path=policy,
-            offers=carries_out_orders,
-            follows=has_effects,
-        )
-        journal = Journal(str(self.node.state))
-        server = Server(one, journal, act_of, {os.geteuid()}, inf, shares=self.config)
-        await trio.to_thread.run_sync(recover_all, str(self.node.state))
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(server.run, bind_unix(self.top / "agent.sock"))
-            yield server
-            nursery.cancel_scope.cancel()
-        (self.top / "agent.sock").unlink()
-        journal.close()
+    @property
+    def configured(self) -> dict[str, Any]:
+        return {"shares": self.config}
 
-    @asynccontextmanager
-    async def following(self, document: Document) -> AsyncIterator[Talk]:
-        stream = await self.agent.attend(document)
-        assert stream is not None
-        async with stream:
-            yield Talk(stream)
+    async def prepare(self) -> None:
+        await trio.to_thread.run_sync(recover_all, str(self.node.state))
 
     async def ended(self, document: Document) -> Done | None:
         with real_time():

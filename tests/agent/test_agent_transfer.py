@@ -5,9 +5,7 @@ from __future__ import annotations
 import os
 import stat
 import threading
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
-from math import inf
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,29 +13,23 @@ import msgspec
 import pytest
 import trio
 import trio.testing
+from agent_node import ANY_TIME, AgentNode, all_told
 from conditions import IO_S, real_time
-from fake_operators import CLUSTER, FakeVerifier, signed
+from fake_operators import signed
 from signed_orders import NOW_MS
 
 from subord.agent import judge, serving
 from subord.agent.check_transfer import lines
-from subord.agent.journal import Journal
-from subord.agent.judge import Judge
-from subord.agent.revoked import RevokedList
-from subord.agent.serving import Server
-from subord.api.http.sockets import bind_unix
 from subord.config.load import load
 from subord.config.schema import TransferConfig
 from subord.core.address.network import Network
 from subord.core.carriage.documents import NEVER_MS, TRANSFER, Document, Documents
 from subord.core.carriage.orders import Order
-from subord.runtime.counters import Counters
 from subord.runtime.frames import Frames
-from subord.runtime.orders.agent import Agent, Done, decode_done
+from subord.runtime.orders.agent import Done, decode_done
 from subord.runtime.transfer import state
 from subord.runtime.transfer.state import State
 from subord.runtime.transfer.talk import decode_said
-from subord.services.acting import act_of
 from subord.services.role import GRACE_S
 from subord.services.transfer import agent as transfer_agent
 from subord.services.transfer import away, checking, home
@@ -93,21 +85,24 @@ class Talk:
         return found
 
 
-class Node:
+class Node(AgentNode[Talk]):
     """The agent of one node behind its socket, and the daemon's side."""
 
+    judging = ANY_TIME
+
     def __init__(self, top: Path) -> None:
-        self.top = top
-        self.directory = top / "agent"
-        self.directory.mkdir(mode=0o700)
+        (top / "agent").mkdir(mode=0o700)
+        powers = dict.fromkeys(("ann", "bob", "mia"), "subord.plans subord.identity")
+        super().__init__(top, top / "agent", policy=POLICY, powers=powers, talk=Talk)
         self.config = TransferConfig(
             batch="gridengine", key=str(top / "key"), listen="", socket=str(top / "methods.sock")
         )
-        self.revoked: Document | None = None
         self.cell = MemoryCell()
         self.links = list[FakeLink]()
-        (top / "policy.toml").write_text(POLICY)
-        self.agent = Agent(str(top / "agent.sock"), Counters(), lambda: self.revoked)
+
+    @property
+    def configured(self) -> dict[str, Any]:
+        return {"transfer": self.config, "network": NETWORK}
 
     @property
     def has_socket(self) -> bool:
@@ -118,43 +113,10 @@ class Node:
         self.links.append(FakeLink())
         return self.links[-1]
 
-    @asynccontextmanager
-    async def running(self) -> AsyncIterator[Server]:
-        operators: Any = FakeVerifier(dict.fromkeys(("ann", "bob", "mia"), "subord.plans subord.identity"))
-        operators.revoke = lambda _: None
-        one = Judge(
-            CLUSTER,
-            POSITION,
-            verifier=operators,
-            revoked=RevokedList(str(self.directory), operators, CLUSTER, wall=lambda: NOW_MS / 1000),
-            policy_path=str(self.top / "policy.toml"),
-            offers=lambda _: True,
-            follows=lambda _: True,
-            wall=lambda: NOW_MS / 1000,
-        )
-        journal = Journal(str(self.directory))
-        server = Server(one, journal, act_of, {os.geteuid()}, inf, transfer=self.config, network=NETWORK)
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(server.run, bind_unix(self.top / "agent.sock"))
-            yield server
-            nursery.cancel_scope.cancel()
-        (self.top / "agent.sock").unlink()
-        journal.close()
-
-    @asynccontextmanager
-    async def following(self, document: Document) -> AsyncIterator[Talk]:
-        stream = await self.agent.attend(document)
-        assert stream is not None
-        async with stream:
-            yield Talk(stream)
-
     async def ended(self, document: Document) -> list[State | Done | None]:
         """All that is said of a plan."""
-        found = list[State | Done | None]()
         async with self.following(document) as talk:
-            while not found or isinstance(found[-1], State):
-                found.append(await talk.next())
-        return found
+            return await all_told(talk)
 
 
 def plan(version: int = 1, what: Plan | bytes = HOSTED, by: str = "ann") -> Document:

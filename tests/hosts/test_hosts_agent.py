@@ -2,36 +2,26 @@
 
 from __future__ import annotations
 
-import os
 import stat
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from math import inf
 from pathlib import Path
 from typing import Any
 
 import pytest
-import trio
-from fake_operators import CLUSTER, FakeVerifier, signed
+from agent_node import AgentNode
+from fake_operators import CLUSTER, signed
 from msgspec.structs import replace
 from signed_orders import NOW_MS
 
 from subord.agent import judge, serving
-from subord.agent.journal import Journal
-from subord.agent.judge import Judge
-from subord.agent.revoked import RevokedList
-from subord.agent.serving import Server
-from subord.api.http.sockets import bind_unix
 from subord.config.schema import ElasticConfig
 from subord.core.address.network import Network
 from subord.core.carriage.documents import ELASTIC, HOSTS, NEVER_MS, Document, Documents
 from subord.core.carriage.orders import Order
-from subord.runtime.counters import Counters
 from subord.runtime.frames import Frames
 from subord.runtime.hosts import state
 from subord.runtime.hosts.state import Said, decode_said
-from subord.runtime.orders.agent import DONE_BYTES_MAX, Agent, Done, decode_done
-from subord.services.acting import Handed, act_of, carries_out_orders, has_effects
+from subord.runtime.orders.agent import DONE_BYTES_MAX, Done, decode_done
+from subord.services.acting import Handed
 from subord.services.elastic.options import SLURM, Options
 from subord.services.elastic.plan import Plan, encode_plan
 from subord.services.hosts.table import encode, table_of
@@ -45,49 +35,23 @@ POWERS = dict.fromkeys(("ann", "bob", "mia"), "subord.hosts subord.identity")
 APPLIED = Said(state.APPLIED)
 
 
-class Stage:
+class Stage(AgentNode[Frames]):
     """The agent of one node behind its socket, and the daemon's side."""
 
     def __init__(self, top: Path) -> None:
-        self.top = top
+        (top / "state").mkdir(mode=0o700)
+        super().__init__(top, top / "state", policy=POLICY, powers=POWERS, talk=Frames)
         self.hosts = top / "hosts"
         self.hosts.write_text(DEBIAN)
-        self.state = top / "state"
-        self.state.mkdir(mode=0o700)
         self.config = ElasticConfig(hosts_file=str(self.hosts))
-        self.revoked: Document | None = None
-        (top / "policy.toml").write_text(POLICY)
-        self.agent = Agent(str(top / "agent.sock"), Counters(), lambda: self.revoked)
 
-    @asynccontextmanager
-    async def running(self) -> AsyncIterator[None]:
-        operators: Any = FakeVerifier(POWERS)
-        operators.revoke = lambda _: None
-        one = Judge(
-            CLUSTER,
-            POSITION,
-            verifier=operators,
-            revoked=RevokedList(str(self.state), operators, CLUSTER, wall=lambda: NOW_MS / 1000),
-            policy_path=str(self.top / "policy.toml"),
-            offers=carries_out_orders,
-            follows=has_effects,
-        )
-        journal = Journal(str(self.state))
-        users, network = {os.geteuid()}, Network.parse("10.0.0.0/16")
-        server = Server(one, journal, act_of, users, inf, elastic=self.config, network=network)
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(server.run, bind_unix(self.top / "agent.sock"))
-            yield
-            nursery.cancel_scope.cancel()
-        (self.top / "agent.sock").unlink()
-        journal.close()
+    @property
+    def configured(self) -> dict[str, Any]:
+        return {"elastic": self.config, "network": Network.parse("10.0.0.0/16")}
 
     async def handed(self, document: Document) -> tuple[Said | None, Done | None]:
         """What the agent says, and how it ends."""
-        stream = await self.agent.attend(document)
-        assert stream is not None
-        async with stream:
-            frames = Frames(stream)
+        async with self.following(document) as frames:
             data = await frames.next(DONE_BYTES_MAX)
             assert data is not None
             said = decode_said(data)
@@ -184,7 +148,7 @@ def planned(stage: Stage, plan: Plan, version: int = 1) -> None:
     """The node has accepted a plan."""
     order = Order(ELASTIC, version, NOW_MS, NEVER_MS, encode_plan(plan))
     handed = Handed(signed(order), "", "ann", "SHA256:ann", lambda *_: False, POSITION, (), CLUSTER)
-    assert accepted(handed, str(stage.state), "elastic")
+    assert accepted(handed, str(stage.directory), "elastic")
 
 
 def table(version: int, *pairs: tuple[str, str]) -> Document:
@@ -262,13 +226,13 @@ async def test_what_cannot_be_written_is_told_and_tried_again(stage: Stage) -> N
 
 async def test_a_version_that_cannot_be_kept_is_not_written(stage: Stage) -> None:
     """Else an older one could be written later."""
-    (stage.state / "hosts").touch()
+    (stage.directory / "hosts").touch()
     async with stage.running():
         said, _ = await stage.handed(document(1, "node001"))
         assert said is not None
         assert said.detail.startswith("the document cannot be read from")
     assert stage.hosts.read_text() == DEBIAN
-    assert stat.S_ISREG((stage.state / "hosts").stat().st_mode)
+    assert stat.S_ISREG((stage.directory / "hosts").stat().st_mode)
 
 
 async def test_a_node_may_follow_no_table(stage: Stage) -> None:
