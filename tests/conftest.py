@@ -178,7 +178,6 @@ FIRST = (
     "test_sites.py",
     "test_account_epilogs.py",
     "test_agent_transfer.py",
-    "test_transfer_status.py",
     "test_account_input.py",
 )
 """The groups of ten seconds and more. Those that wait for real daemons take turns with those that compute, the

@@ -194,6 +194,7 @@ async def test_an_older_plan_is_refused(node: Node, clock: object) -> None:
         assert node.has_socket
 
 
+@pytest.mark.slow
 async def test_without_a_daemon_the_work_ends(node: Node, clock: object) -> None:
     async with node.running():
         async with node.following(plan(1)) as talk:

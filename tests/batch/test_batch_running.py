@@ -46,6 +46,7 @@ async def test_without_a_free_file_no_command_is_started(monkeypatch: pytest.Mon
     assert os.strerror(errno.EMFILE) in ran.reason
 
 
+@pytest.mark.slow
 async def test_a_command_that_does_not_end_leaves_no_process(tmp_path: Path) -> None:
     file = tmp_path / "pids"
     script = f"trap '' TERM; sleep 1000 & echo $! >{file}; echo $$ >>{file}; wait"

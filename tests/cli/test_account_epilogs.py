@@ -187,6 +187,7 @@ def test_a_full_spool_is_logged_and_nothing_is_tried_again(tmp_path: Path, name:
     assert logged.count("the spool of this node is full") == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_a_program_or_a_log_that_hangs_is_ended(tmp_path: Path, name: str) -> None:
     found = script(tmp_path, name, "")

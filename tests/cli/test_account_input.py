@@ -84,6 +84,7 @@ def test_input_that_changes_meanwhile_says_what_is_kept(
     assert error.endswith(f": the input was changed meanwhile; lines 1 to {kept} are kept, and none after\n")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [io.BytesIO, Pipe])
 def test_many_lines_take_little_memory(
     kind: type[io.BytesIO], socket: str, ledger: FakeLedger, monkeypatch: pytest.MonkeyPatch

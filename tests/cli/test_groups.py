@@ -299,6 +299,7 @@ def test_a_command_that_fails_is_a_failure_to_try_again(folder: Path) -> None:
     assert caught.value.passing
 
 
+@pytest.mark.slow
 def test_a_command_has_a_time_limit(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(module, "COMMAND_S", 0.3)
     began = time.monotonic()

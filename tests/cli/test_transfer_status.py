@@ -111,7 +111,7 @@ def test_a_host_that_fails(stage: TransferStage, capsys: Said) -> None:
 def test_a_host_that_is_silent(stage: TransferStage, capsys: Said) -> None:
     stage.transfer()
     stage.world.gone.add(1)
-    code, lines, _ = stage.type(capsys, "status")
+    code, lines, _ = stage.type(capsys, "status", "--timeout", "1")
     assert code == exit_codes.NOT_REACHED
     assert "what crosses is not known: 10.0.0.1 has told nothing" in lines
 
@@ -170,7 +170,7 @@ def test_no_jobs(stage: TransferStage, capsys: Said) -> None:
     stage.transfer(jobs=())
     assert stage.type(capsys, "jobs")[1][0] == "no job crosses now"
     stage.world.gone.add(1)
-    assert stage.type(capsys, "jobs")[0] == exit_codes.NOT_REACHED
+    assert stage.type(capsys, "jobs", "--timeout", "1")[0] == exit_codes.NOT_REACHED
 
 
 def test_what_has_no_room_is_counted() -> None:

@@ -9,6 +9,7 @@ from functools import partial
 from random import Random
 
 import msgspec
+import pytest
 import trio
 from conditions import WAIT_S_MAX, until
 from loops import over
@@ -198,6 +199,7 @@ async def test_a_host_without_a_daemon_is_noticed_at_once() -> None:
         assert not node.counters.send_errors
 
 
+@pytest.mark.slow
 async def test_the_timer_fires_without_any_datagram() -> None:
     async with running(2) as node:
         await until(lambda: node.node.place is not None, "it gives up waiting for its leader")

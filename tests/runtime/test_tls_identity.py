@@ -107,6 +107,7 @@ async def test_a_node_without_identity(without: Identity | None) -> None:
     assert server.shown == [(HERE, Shown(ONE.key))]
 
 
+@pytest.mark.slow
 async def test_the_host_certificate_travels_in_the_certificate_of_the_stream(tmp_path: Path) -> None:
     blob = HostAuthority(tmp_path, "-t", "rsa", "-b", "4096").blob(ONE.key, "-h", "-n", HERE)
     client = Record()

@@ -350,6 +350,7 @@ while :; do sleep 60; done
 """Grandchildren, one in a process group of its own (timeout), and two that ignore SIGTERM."""
 
 
+@pytest.mark.slow
 async def test_a_timeout_ends_every_process(tmp_path: Path) -> None:
     began = trio.current_time()
     ended = await sh(tmp_path, TREE.format(file=tmp_path / "ready"), time_ms=2000)

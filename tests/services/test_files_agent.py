@@ -182,6 +182,7 @@ def test_a_daemon_that_lies_changes_nothing(
     assert not (top / "a").exists()
 
 
+@pytest.mark.slow
 def test_content_that_does_not_come(tmp_path: Path) -> None:
     blobs = Blobs(tmp_path)
     blobs.reasons = ["the cache of blobs has no room"]

@@ -705,6 +705,7 @@ def test_a_record_of_an_earlier_release_without_a_place_counts(node: Node) -> No
     assert node.follow(document).state == "current"
 
 
+@pytest.mark.slow
 def test_an_agent_that_is_killed_leaves_the_whole_of_one_version(tmp_path_factory: pytest.TempPathFactory) -> None:
     """At each call that changes the disk; then it starts again, and the daemon hands the document over again."""
     for number in itertools.count(1):

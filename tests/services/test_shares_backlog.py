@@ -202,6 +202,7 @@ def test_a_program_that_fails(line: str, word: str, tmp_path: Path) -> None:
         run([program(tmp_path / "program", line)], 5.0)
 
 
+@pytest.mark.slow
 @over("line", ["sleep 60", "sleep 60 & exec >&- 2>&-; sleep 61", "sleep 60 &"])
 def test_a_program_that_does_not_end_is_killed_with_its_group(line: str, tmp_path: Path) -> None:
     path = program(tmp_path / "program", f"echo $$ > {tmp_path}/pid\n{line}")
