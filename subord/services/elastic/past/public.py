@@ -14,13 +14,13 @@ import msgspec
 import trio
 
 from subord.api.http.server import Handler, Query, Response, document
-from subord.api.models.coverage import Coverage, MissingDocument
+from subord.api.models.coverage import Coverage
 from subord.api.node_api import NodeApi
 from subord.api.query.kept import Kept
+from subord.api.query.one_node import NONE_ASKED, said_by
 from subord.api.query.orders import BUDGET_S, Answered, asked
 from subord.core.carriage.documents import ELASTIC
 from subord.core.carriage.engine.ranges import Ranges
-from subord.core.carriage.reports.coverage import UNREADABLE
 from subord.core.view import Position
 from subord.runtime.elastic.state import SENTENCES
 from subord.services.elastic.past.documents import ElasticPastDocument, FiguresDocument, StageDocument
@@ -29,7 +29,6 @@ from subord.services.elastic.plan import decode_plan
 
 PATH: Final = "/v1/elastic/past"
 KEPT_S: Final = 4.0
-_NONE: Final = Coverage(asked=0, told=0, complete=True, missing=(), oldest_ms=0.0)
 
 
 class _Held(NamedTuple):
@@ -47,7 +46,7 @@ def paths(node: NodeApi) -> Mapping[str, Handler]:
         await trio.lowlevel.checkpoint()
         held = _held(node)
         if not held.manager:
-            return document(ElasticPastDocument(**_fields(_NONE), version=held.version or None, off=True))
+            return document(ElasticPastDocument(**_fields(NONE_ASKED), version=held.version or None, off=True))
         return document(_document(node, held, await kept.get()))
 
     return {PATH: past}
@@ -74,17 +73,10 @@ def _fields(coverage: Coverage) -> dict[str, Any]:
 
 def _document(node: NodeApi, held: _Held, answered: Answered) -> ElasticPastDocument:
     address = node.settings.network.address_text_of(held.manager)
-    coverage = answered.coverage
-    for result, positions in answered.answer.groups:
-        said = decode_said(result)
-        if said is not None and held.manager in positions:
-            return _of_manager(said, address, coverage, held.version)
-    if coverage.told:
-        text = "the node has answered what this release of subord cannot read"
-        missing = MissingDocument(cause=UNREADABLE, text=text, count=1, addresses=(address,))
-        coverage = msgspec.structs.replace(coverage, told=0, missing=(missing,))
-    coverage = msgspec.structs.replace(coverage, complete=False)
-    return ElasticPastDocument(**_fields(coverage), version=held.version, off=False, address=address)
+    said, coverage = said_by(answered, held.manager, address, decode_said)
+    if said is None:
+        return ElasticPastDocument(**_fields(coverage), version=held.version, off=False, address=address)
+    return _of_manager(said, address, coverage, held.version)
 
 
 def _of_manager(said: SaidPast, address: str, coverage: Coverage, version: int) -> ElasticPastDocument:

@@ -14,12 +14,12 @@ import msgspec
 import trio
 
 from subord.api.http.server import Handler, Query, Response, document
-from subord.api.models.coverage import Coverage, MissingDocument
+from subord.api.models.coverage import Coverage
 from subord.api.node_api import NodeApi
 from subord.api.query.kept import Kept
+from subord.api.query.one_node import NONE_ASKED, said_by
 from subord.api.query.orders import BUDGET_S, Answered, asked
 from subord.core.carriage.engine.ranges import Ranges
-from subord.core.carriage.reports.coverage import UNREADABLE
 from subord.core.view import Position
 from subord.services.machines.shown.documents import (
     MachinesShownDocument,
@@ -45,7 +45,6 @@ from subord.services.machines.telling.rows import text_of
 
 PATH: Final = "/v1/machines/shown"
 KEPT_S: Final = 4.0
-_NONE: Final = Coverage(asked=0, told=0, complete=True, missing=(), oldest_ms=0.0)
 
 
 def paths(node: NodeApi) -> Mapping[str, Handler]:
@@ -56,7 +55,7 @@ def paths(node: NodeApi) -> Mapping[str, Handler]:
         await trio.lowlevel.checkpoint()
         version, manager = published(node).shown.version, _manager(node)
         if not manager:
-            return document(MachinesShownDocument(**_fields(_NONE), version=version or None, off=True))
+            return document(MachinesShownDocument(**_fields(NONE_ASKED), version=version or None, off=True))
         return document(_document(node, version, manager, await kept.get()))
 
     return {PATH: shown}
@@ -80,17 +79,10 @@ def _fields(found: msgspec.Struct) -> dict[str, Any]:
 
 def _document(node: NodeApi, version: int, manager: Position, answered: Answered) -> MachinesShownDocument:
     address = node.settings.network.address_text_of(manager)
-    coverage = answered.coverage
-    for result, positions in answered.answer.groups:
-        said = decode_said(result)
-        if said is not None and manager in positions:
-            return _of_manager(said, address, coverage, version)
-    if coverage.told:
-        text = "the node has answered what this release of subord cannot read"
-        missing = MissingDocument(cause=UNREADABLE, text=text, count=1, addresses=(address,))
-        coverage = msgspec.structs.replace(coverage, told=0, missing=(missing,))
-    coverage = msgspec.structs.replace(coverage, complete=False)
-    return MachinesShownDocument(**_fields(coverage), version=version, off=False, address=address)
+    said, coverage = said_by(answered, manager, address, decode_said)
+    if said is None:
+        return MachinesShownDocument(**_fields(coverage), version=version, off=False, address=address)
+    return _of_manager(said, address, coverage, version)
 
 
 def _of_manager(said: SaidShown, address: str, coverage: Coverage, version: int) -> MachinesShownDocument:
