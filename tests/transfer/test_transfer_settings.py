@@ -15,6 +15,7 @@ from subord.services.transfer.cells.gridengine import setup
 from subord.services.transfer.cells.gridengine.settings import (
     DEFAULTS,
     Settings,
+    gids_in,
     host_fields,
     printed,
     queue_fields,
@@ -40,6 +41,7 @@ def answers(**changed: Answer) -> dict[str, Answer]:
     found: dict[str, Answer] = {
         "qconf -sc": without,
         "qconf -sql": "all.q\n",
+        "qconf -sconf": "#global:\ngid_range 65400-65500\n",
         "qconf -sconfl": Ran(1, b"no config defined\n", ""),
         "qconf -ssconf": recorded("qconf-ssconf.txt"),
         "qconf -sh": "a-head\n",
@@ -95,6 +97,44 @@ async def test_all_is_made_in_an_order_in_which_no_job_comes_too_early() -> None
         "qconf -aattr queue complex_values remote=FALSE all.q",
         "qconf -Aq /dev/stdin",
     ]
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [("65400-65500", 101), ("200", 1), ("200-209,300 400-401", 13), ("9-1", None), ("", None), ("NONE", None)],
+)
+def test_how_many_jobs_a_range_of_groups_is_for(text: str, count: int | None) -> None:
+    assert gids_in(text) == count
+
+
+@pytest.mark.parametrize(
+    ("slots", "gids", "local", "is_set_up"),
+    [
+        (101, "", "", True),
+        (102, "", "", False),
+        (102, "", "gid_range 300-401\n", True),
+        (40, "", "gid_range 300-330\n", False),
+        (200, "40000-40199", "gid_range 300-330\n", True),
+        (201, "40000-40199", "", False),
+    ],
+)
+async def test_no_queue_has_more_slots_than_its_host_has_groups_for_jobs(
+    slots: int, gids: str, local: str, is_set_up: bool
+) -> None:
+    """A job over this number would be started, fail, and wait again, for ever."""
+    there = answers(qconf="", sh="")
+    if local:
+        there |= {"qconf -sconfl": "a-head\n", "qconf -sconf a-head": f"#a-head:\n{local}"}
+    said = SaidCommands(there)
+    outcome = await setup.set_up(said, OWN._replace(slots=slots, gids=gids))
+    is_changed = any(each.startswith("qconf -Aq") for each in said.ran)
+    assert is_changed == is_set_up
+    if not is_set_up:
+        assert isinstance(outcome, Refused)
+        assert "starts at most" in outcome.reason
+        assert "--gids" in outcome.reason
+    elif gids:
+        assert host_fields(OWN._replace(gids=gids))["gid_range"] == gids
 
 
 async def test_what_is_so_is_left_alone() -> None:

@@ -6,7 +6,9 @@ import random
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -25,6 +27,8 @@ LIMIT = 4
 """Foreign jobs in each tree."""
 SLOTS = 2
 """Of each tree for jobs, so that foreign jobs wait."""
+SILENT = "the batch system does not answer"
+"""Of the log of an agent."""
 PERMIT_S = 600
 """A job that has no permit waits in the transfer queue, and does not go round."""
 
@@ -40,6 +44,20 @@ def pair() -> Iterator[Pair]:
         for each in both.trees:
             each.await_that(each.is_open, "the transfer queue is open", WAIT_S_MAX, each.facts)
         yield both
+
+
+@contextmanager
+def widened(pair: Pair, slots_max: int, idle_pending_max: int, slots: int) -> Iterator[None]:
+    """`slots`: of the tree where the jobs run. What was before comes back."""
+    pair.publish(slots_max=slots_max, permit_s=PERMIT_S, idle_pending_max=idle_pending_max)
+    for each in pair.trees:
+        each.widen(slots, 1000)
+    try:
+        yield
+    finally:
+        pair.publish(slots_max=LIMIT, permit_s=PERMIT_S, idle_pending_max=100)
+        for each in pair.trees:
+            each.widen(SLOTS, 40)
 
 
 def see(tree: TreeLab, job: str, *states: str) -> None:
@@ -151,6 +169,38 @@ def test_foreign_jobs_stay_within_the_limit_while_both_trees_submit(pair: Pair) 
     assert all(0 < load.most[tree.name] <= LIMIT for tree in pair.trees), load.most
 
 
+class Bounds(NamedTuple):
+    """`slots_max`, `idle`: of the plan. `slots`: of the tree where the jobs run."""
+
+    slots_max: int
+    idle: int
+    slots: int
+
+
+def burst(pair: Pair, count: int, bounds: Bounds, seconds: float) -> None:
+    """One that uses all permits. At no moment are more foreign jobs there than `slots_max`, and not more of them wait
+    than come while at most `idle` wait."""
+    with widened(pair, *bounds):
+        load = Load(pair, f"burst{count}")
+        load.burst(pair.a, count, 0.2)
+        load.await_ended(seconds)
+        load.await_forgotten(WAIT_S_MAX)
+        assert load.faults() == []
+        most = load.most_foreign(pair.b)
+    assert most.all == load.abroad() == count
+    assert bounds.idle < most.present <= bounds.slots_max, most
+    assert most.waiting <= bounds.idle + 1, most
+
+
+def test_a_burst_of_a_hundred_jobs_never_exceeds_the_permits(pair: Pair) -> None:
+    burst(pair, 100, Bounds(slots_max=50, idle=39, slots=40), WAIT_S_MAX)
+
+
+@pytest.mark.long
+def test_a_burst_of_a_thousand_jobs_never_exceeds_the_permits(pair: Pair) -> None:
+    burst(pair, 1000, Bounds(slots_max=150, idle=99, slots=60), 900.0)
+
+
 # -- faults -------------------------------------------------------------------------------------------------------
 
 
@@ -181,34 +231,65 @@ def test_a_link_that_is_cut_delays_the_ends_alone(pair: Pair) -> None:
     assert load.faults() == []
 
 
-def test_a_transfer_host_that_dies_loses_no_job_and_runs_none_twice(pair: Pair) -> None:
+@pytest.mark.parametrize("side", [0, pytest.param(1, marks=pytest.mark.long)])
+def test_a_transfer_host_that_dies_loses_no_job_and_runs_none_twice(pair: Pair, side: int) -> None:
     """With its qmaster. Its starters are gone, and the next ones of its jobs go on with those that are abroad."""
-    load = Load(pair, "host")
+    dead, load = pair.trees[side], Load(pair, f"host{side}")
     for tree in pair.trees:
         load.burst(tree, 6, 6.0)
     pair.a.await_that(lambda: load.abroad() >= LIMIT, "jobs are abroad", WAIT_S_MAX, load.facts)
-    pair.a.kill_head()
-    pair.a.revive_head()
+    dead.kill_head()
+    dead.revive_head()
     load.await_ended(2 * WAIT_S_MAX)
     assert load.faults() == []
 
 
+@pytest.mark.parametrize("side", [0, 1])
+def test_a_root_that_dies_loses_no_job_and_runs_none_twice(pair: Pair, side: int) -> None:
+    """Another node becomes the root, and the transfer host goes on."""
+    tree, load = pair.trees[side], Load(pair, f"root{side}")
+    for each in pair.trees:
+        load.burst(each, 6, 4.0)
+    pair.a.await_that(lambda: load.abroad() >= LIMIT, "jobs are abroad", WAIT_S_MAX, load.facts)
+    tree.kill_root()
+    try:
+        load.await_ended(WAIT_S_MAX)
+    finally:
+        tree.revive_root()
+    assert load.faults() == []
+    assert load.abroad() == len(load.jobs)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("side", [0, 1])
+def test_a_qmaster_that_dies_loses_no_job_and_runs_none_twice(pair: Pair, side: int) -> None:
+    tree, load = pair.trees[side], Load(pair, f"qmaster{side}")
+    for each in pair.trees:
+        load.burst(each, 6, 4.0)
+    pair.a.await_that(lambda: load.abroad() >= LIMIT, "jobs are abroad", WAIT_S_MAX, load.facts)
+    told = tree.agent_log().count(SILENT)
+    tree.kill_master()
+    tree.await_that(lambda: tree.agent_log().count(SILENT) > told, "the agent sees it", WAIT_S_MAX, load.facts)
+    tree.start_master()
+    load.await_ended(WAIT_S_MAX)
+    assert load.faults() == []
+    assert load.abroad() == len(load.jobs)
+
+
 @pytest.mark.long
 def test_a_link_that_is_cut_for_ten_minutes_in_a_burst_of_two_hundred_jobs(pair: Pair) -> None:
-    try:
-        pair.publish(slots_max=200, permit_s=PERMIT_S, idle_pending_max=1000)
-        for tree in pair.trees:
-            tree.set_up(slots=200, threshold=None, sensor_s=2)
+    """All of them are abroad then, and end while it is cut."""
+    with widened(pair, 200, 1000, 20):
         load = Load(pair, "long")
-        load.burst(pair.a, 200, 4.0)
-        pair.b.await_that(lambda: load.foreign(pair.b) >= 60, "jobs are abroad", WAIT_S_MAX, load.facts)
+        load.burst(pair.a, 200, 40.0)
+        pair.b.await_that(lambda: load.foreign(pair.b) == 200, "all jobs are abroad", WAIT_S_MAX, load.facts)
         pair.cut()
         time.sleep(600.0)
+        assert len(load.left()) == 200, "no end has come home"
         pair.mend()
         load.await_ended(900.0)
         assert load.faults() == []
-    finally:
-        pair.publish(slots_max=LIMIT, permit_s=PERMIT_S, idle_pending_max=100)
+    assert load.abroad() == 200
 
 
 def test_the_agent_of_another_node_has_no_part(pair: Pair) -> None:

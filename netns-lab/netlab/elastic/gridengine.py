@@ -45,7 +45,7 @@ START_EXECD: Final = """
 runs() { kill -0 "$(cat /run/execd.pid 2>/dev/null)" 2>/dev/null; }
 runs && exit 0
 sge_execd || exit
-for turn in 1 2 3 4 5 6 7 8 9 10; do # it writes the file after it has gone into the background
+for turn in $(seq 100); do # it writes the file after it has gone into the background, and asked the qmaster
   runs && exit 0
   sleep 0.2
 done
@@ -63,6 +63,7 @@ AT_ONCE: Final = {
 }
 """The order of jobs is that of `qsub -p`, and then of their numbers."""
 REPORTING: Final = "accounting=true reporting=false flush_time=00:00:01 joblog=false sharelog=00:00:00"
+REPORT: Final = f"{TOP}/top/default/common/reporting"
 ANSWER_S_MAX: Final = 30.0
 LOOK_S: Final = 0.25
 
@@ -122,6 +123,11 @@ class GridEngine:
         self._run("qconf", "-Ahgrp", f"{TOP}/group")
         for queue in queues:
             self._add_queue(queue)
+
+    def log_jobs(self) -> None:
+        """From now on REPORT has a line for each change of a job, in the order in which the qmaster makes them."""
+        params = REPORTING.replace("reporting=false", "reporting=true").replace("joblog=false", "joblog=true")
+        self._change(("-sconf", "global"), "-Mconf", "global", {"reporting_params": params})
 
     def start_master(self) -> None:
         """Until it answers. Raises LabError."""

@@ -19,6 +19,7 @@ from typing import Final, NamedTuple
 from netlab.elastic import files, gridengine, host
 from netlab.elastic.hosted import HOME, USER
 from netlab.errors import LabError
+from netlab.transfer.counted import MARK, Most, most_of
 from netlab.transfer.pair import Pair
 from netlab.transfer.trees import QUEUE, TreeLab
 
@@ -27,8 +28,8 @@ AGAIN: Final = 99
 """The status of a job that waits again."""
 LOST: Final = (19, 25)
 """Failures of a run whose host has died, and of one that the batch system has queued again."""
-MARK: Final = "sb."
-"""The account of a job of another cluster begins so."""
+BURST_MAX: Final = 100
+"""Submitted by one command, which has a minute."""
 LOOK_S: Final = 0.5
 
 
@@ -55,6 +56,11 @@ class Run(NamedTuple):
 def runs_of(tree: TreeLab) -> list[Run]:
     """What the accounting of its cell has."""
     return list(_runs(outside(tree, f"{gridengine.TOP}/top/default/common/accounting")))
+
+
+def _report_of(tree: TreeLab) -> list[str]:
+    file = outside(tree, gridengine.REPORT)
+    return file.read_text(errors="replace").splitlines() if file.exists() else []
 
 
 def outside(tree: TreeLab, path: str) -> Path:
@@ -97,6 +103,7 @@ class Load:
         self._name = name
         self._lock = threading.Lock()
         self._before = {each.name: len(runs_of(each)) for each in pair.trees}
+        self._reported = {each.name: len(_report_of(each)) for each in pair.trees}
         for each in pair.trees:
             each.run_on_head("mkdir", "-p", RUNS, user=USER)
 
@@ -113,7 +120,11 @@ class Load:
         return job
 
     def burst(self, tree: TreeLab, count: int, lasts_s: float = 1.0) -> list[Job]:
-        """At once: one command on the host submits all of them. Their statuses are 0 to 7."""
+        """At once: a command on the host submits BURST_MAX of them. Their statuses are 0 to 7."""
+        parts = [min(BURST_MAX, count - done) for done in range(0, count, BURST_MAX)]
+        return [job for part in parts for job in self._burst(tree, part, lasts_s)]
+
+    def _burst(self, tree: TreeLab, count: int, lasts_s: float) -> list[Job]:
         with self._lock:
             first = len(self.jobs)
             tags = [f"{self._name}.{tree.name}.{first + number}" for number in range(count)]
@@ -140,6 +151,10 @@ class Load:
         with self._lock:  # what is being submitted counts
             own = {each.id for each in self.jobs if each.tree is tree}
         return len(there - own)
+
+    def most_foreign(self, tree: TreeLab) -> Most:
+        """At any moment since the load was made, by the report of its qmaster."""
+        return most_of(_report_of(tree)[self._reported[tree.name] :])
 
     def left(self) -> list[Job]:
         """Jobs whose end their own accounting does not have yet."""

@@ -27,6 +27,11 @@ table inet cable {{
 """
 
 
+_ORPHANS: Final = "cd /proc/sys/net/ipv4; echo 1 >tcp_fin_timeout; echo 1 >tcp_orphan_retries"
+"""Connections across the cable whose process has ended keep the network of their host, and the end of the lab waits
+for that: without this for half a minute and more."""
+
+
 class Pair:
     """`trees`: two, which run, or one, which has no other. `plans`: what was published last, by the name of the
     tree."""
@@ -57,8 +62,8 @@ class Pair:
             own = ("nsenter", "--target", str(pid), "--net", "--", "ip")
             _call(*own, "address", "add", f"{address}/30", "dev", CABLE)
             _call(*own, "link", "set", CABLE, "up")
-        for each in self.trees:  # or a connection whose other end lives on keeps the network for a minute
-            each.run_on_head("sh", "-c", "echo 1 >/proc/sys/net/ipv4/tcp_fin_timeout")
+        for each in self.trees:
+            each.run_on_head("sh", "-c", _ORPHANS)
 
     def cut(self) -> None:
         for each in self.trees:

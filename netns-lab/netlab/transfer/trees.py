@@ -38,6 +38,8 @@ QUEUE: Final = "transfer"
 SOCKET: Final = "/run/subord-transfer.sock"
 """Of the agent, for the methods."""
 METHODS: Final = "/srv/methods"
+GIDS: Final = "40000-41999"
+"""Of jobs in the transfer queue: Debian's configuration has 101, and each job of a host needs one."""
 KEY: Final = "transfer.key"
 PORT: Final = 9720
 UP_S_MAX: Final = 60.0
@@ -70,6 +72,7 @@ class TreeLab(HostedLab):
             self.ask("boot", name=name, position=position, etc=etc)
         self.await_placed(self.names)
         self.engine.begin()
+        self.engine.log_jobs()
         trio.run(self._add_hosts)
         for name in (NAMES[HEAD], *self.runs):
             self.run(name, gridengine.EXECD)
@@ -96,7 +99,7 @@ class TreeLab(HostedLab):
             python["PYTHON"],
         )
         command = (*program, "-P", "-m", "subord", "transfer")
-        own = Settings(NAMES[HEAD], SOCKET, queue=QUEUE, folder=METHODS, program=command)
+        own = Settings(NAMES[HEAD], SOCKET, queue=QUEUE, folder=METHODS, program=command, gids=GIDS)
         return own._replace(**changed)
 
     def set_up(self, **changed: Any) -> None:
@@ -105,6 +108,13 @@ class TreeLab(HostedLab):
         if not isinstance(done, Done):
             raise LabError(f"The cell of {self.name} cannot be set up: {done}.")
         self.restart_execd()
+
+    def widen(self, slots: int, transfer_slots: int) -> None:
+        """So many slots of the hosts that run jobs, and of the transfer queue, which is always open."""
+        for name in self.runs:
+            self.run_on_head("qconf", "-mattr", "queue", "slots", str(slots), f"{gridengine.QUEUE}@{name}")
+        self.run_on_head("qconf", "-rattr", "queue", "slots", str(transfer_slots), QUEUE)
+        self.run_on_head("qconf", "-rattr", "queue", "load_thresholds", "NONE", QUEUE)
 
     def restart_execd(self) -> None:
         """That of the transfer host, so that it has the sensor; its jobs go on."""
@@ -141,10 +151,25 @@ class TreeLab(HostedLab):
 
     def revive_head(self) -> None:
         self.ask("revive", name=NAMES[HEAD])
-        self.run_on_head("rm", "-f", f"{gridengine.TOP}/qmaster/qmaster.pid")
-        self.engine.start_master()
+        self.start_master()
         self.engine.start_execd()
         self.await_placed((ROOT, HEAD))
+
+    def kill_root(self) -> None:
+        self.ask("fail", name=NAMES[ROOT])
+
+    def revive_root(self) -> None:
+        """It is in the tree again."""
+        self.ask("revive", name=NAMES[ROOT])
+        self.await_placed(self.names)
+
+    def kill_master(self) -> None:
+        """The qmaster alone. What runs goes on."""
+        self.engine.kill_master()
+
+    def start_master(self) -> None:
+        self.run_on_head("rm", "-f", f"{gridengine.TOP}/qmaster/qmaster.pid")
+        self.engine.start_master()
 
     # -- the agent ------------------------------------------------------------------------------------------------
 

@@ -129,12 +129,23 @@ def _add_setup(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     parser.add_argument("--other", dest="others", metavar="QUEUE", action="append", help=text)
     text = "a parallel environment whose jobs may leave; may be repeated (default: none)"
     parser.add_argument("--parallel", metavar="NAME", action="append", default=[], help=text)
+    text = "free numbers of groups for the jobs of the transfer host, at least one for each job; sets its gid_range"
+    parser.add_argument("--gids", metavar="FIRST-LAST", type=_gids, help=text)
     text = "the transfer host as Grid Engine names it (default: the name of this host)"
     parser.add_argument("--host", metavar="HOST", help=text)
     text = f"the directory of the scripts on this host (default: {FOLDER})"
     parser.add_argument("--folder", metavar="DIR", default=FOLDER, help=text)
     add_json(parser)
     add_asking(parser)
+
+
+def _gids(text: str) -> str:
+    """Raises ArgumentTypeError."""
+    from subord.services.transfer.cells.gridengine.settings import gids_in
+
+    if gids_in(text) is None:
+        raise argparse.ArgumentTypeError(f"{text!r} is not of the form FIRST-LAST")
+    return text
 
 
 def _add_jobs(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

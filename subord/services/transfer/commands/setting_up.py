@@ -82,6 +82,7 @@ def settings_of(arguments: argparse.Namespace, plan: Document, site: Document, q
         folder=f"{arguments.folder}/{queue}" if several else arguments.folder,
         sensor=f"{arguments.folder}/sensor",
         program=(sys.executable, *COMMAND),
+        gids=arguments.gids or "",
     )
 
 

@@ -7,6 +7,7 @@ more. Jobs take the transfer queue last, as far as the scheduler sorts queues by
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
@@ -45,12 +46,17 @@ DEFAULTS: Final = {
 """Fields of a new queue that setup leaves alone afterwards."""
 
 
+_RANGE: Final = re.compile(r"([0-9]{1,10})(?:-([0-9]{1,10}))?")
+
+
 class Settings(NamedTuple):
     """`host`: the transfer host. `slots`: the limit of jobs abroad. `threshold`: of the sensor; None: none, for many
     short jobs, which the slots alone meter out. `others`: queues whose jobs stay at home. `folder`: of the scripts,
     on the transfer host; `sensor`: the path of the sensor, since a host has one for all its transfer queues; "": it
     is in the folder. `program`: words that run the methods there. `sorts`: whether the scheduler is told to fill
-    queues by their numbers. `sensor_s`: how often the load of the transfer host is reported, at most 59."""
+    queues by their numbers. `sensor_s`: how often the load of the transfer host is reported, at most 59. `gids`:
+    ranges of numbers of groups that the execd of the transfer host gives to jobs; "": those of the cell. Each job of
+    a host needs one, so they limit the jobs abroad, too."""
 
     host: str
     socket: str
@@ -66,6 +72,7 @@ class Settings(NamedTuple):
     program: tuple[str, ...] = ("python3", "-I", "-m", "subord", "transfer")
     sorts: bool = True
     sensor_s: int = SENSOR_S
+    gids: str = ""
 
 
 def queue_fields(own: Settings) -> dict[str, str]:
@@ -98,7 +105,15 @@ def complexes(own: Settings) -> dict[str, str]:
 
 def host_fields(own: Settings) -> dict[str, str]:
     """Of the configuration of the transfer host."""
-    return {"load_sensor": _path(own, SENSOR), "load_report_time": f"00:00:{own.sensor_s:02}"}
+    fields = {"load_sensor": _path(own, SENSOR), "load_report_time": f"00:00:{own.sensor_s:02}"}
+    return fields | ({"gid_range": own.gids} if own.gids else {})
+
+
+def gids_in(text: str) -> int | None:
+    """How many numbers `gid_range` has, and so how many jobs a host starts at most. None: it cannot be read."""
+    found = [_RANGE.fullmatch(each) for each in text.replace(",", " ").split()]
+    sizes = [int(each[2] or each[1]) - int(each[1]) + 1 for each in found if each]
+    return sum(sizes) if sizes and len(sizes) == len(found) and min(sizes) > 0 else None
 
 
 def scripts(own: Settings) -> dict[str, str]:

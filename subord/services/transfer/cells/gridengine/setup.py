@@ -25,6 +25,7 @@ from subord.services.transfer.cells.gridengine.settings import (
     SORTED,
     Settings,
     complexes,
+    gids_in,
     host_fields,
     queue_fields,
     scripts,
@@ -44,7 +45,8 @@ PATTERNS: Final = (
 
 
 class Found(NamedTuple):
-    """What is there. `queue`, `host`: None: there is none. `queues`: the `complex_values` of the other queues."""
+    """What is there. `queue`, `host`: None: there is none. `queues`: the `complex_values` of the other queues.
+    `gids`: `gid_range` of the whole cell."""
 
     complexes: str
     queue: Mapping[str, str] | None
@@ -56,6 +58,7 @@ class Found(NamedTuple):
     submit: frozenset[str]
     execution: frozenset[str]
     scripts: Mapping[str, str]
+    gids: str
 
 
 async def set_up(commands: Commands, own: Settings) -> Outcome:
@@ -70,6 +73,8 @@ async def set_up(commands: Commands, own: Settings) -> Outcome:
             )
         if absent := [each for each in own.others if each not in found.queues]:
             return Refused(f"Grid Engine has no queue {absent[0]}; nothing was changed: qconf -sql lists its queues")
+        if (few := too_few_gids(found, own)) is not None:
+            return few
         return steps_to_set_up(found, own)
 
     return await settle(plan, commands, PATTERNS)
@@ -94,6 +99,19 @@ async def take_away(commands: Commands, own: Settings) -> Outcome:
         return steps_to_take_away(found, own)
 
     return await settle(plan, commands, PATTERNS)
+
+
+def too_few_gids(found: Found, own: Settings) -> Refused | None:
+    """A job over the number of gids is started, fails, and waits again, without end."""
+    text = own.gids or (found.host or {}).get("gid_range") or found.gids
+    count = gids_in(text)
+    if count is None or count >= own.slots:
+        return None
+    return Refused(
+        f"{own.host} starts at most {count} jobs at once, since Grid Engine gives each a group of gid_range {text}, "
+        f"and {own.slots} slots need as many; nothing was changed: name free numbers of groups with --gids "
+        "FIRST-LAST, or take fewer slots"
+    )
 
 
 # -- steps --------------------------------------------------------------------------------------------------------
@@ -167,11 +185,11 @@ def _configured(host: str, option: str, fields: Mapping[str, str]) -> Step:
 
 
 async def _found(commands: Commands, own: Settings) -> Found | Unavailable:
-    options = ("-sc", "-sql", "-sconfl", "-ssconf", "-sh", "-ss", "-sel")
+    options = ("-sc", "-sql", "-sconfl", "-ssconf", "-sh", "-ss", "-sel", "-sconf")
     lists = await _all_said(commands, [("qconf", each) for each in options])
     if isinstance(lists, Unavailable):
         return lists
-    complex_lines, queue_names, configured, scheduler, hosts, submit, execution = lists
+    complex_lines, queue_names, configured, scheduler, hosts, submit, execution, of_all = lists
     queues = queue_names.split()
     shows = [("qconf", "-sq", each) for each in queues]
     if own.host in configured.split():
@@ -194,6 +212,7 @@ async def _found(commands: Commands, own: Settings) -> Found | Unavailable:
         submit=frozenset(submit.split()),
         execution=frozenset(execution.split()),
         scripts=written,
+        gids=fields_in(of_all).get("gid_range", ""),
     )
 
 
