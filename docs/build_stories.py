@@ -91,7 +91,9 @@ class NodeApi:
         self.elastic: Any = SimpleNamespace(state=ElasticState(word=NONE), batch="", kinds=(), polls=())
         self.transfer: Any = SimpleNamespace(state=TransferState(word=NONE), config=TransferConfig())
         self.machines: Any = SimpleNamespace(state=MachinesState(word=NONE), server=None, uri="", batch="")
-        self.orders: Any = SimpleNamespace(under_way=list, report_services=lambda: ["load"], folded=lambda _: load)
+        self.orders: Any = SimpleNamespace(
+            under_way=list, report_services=lambda: ["load"], folded=lambda _: load, is_settled=True
+        )
 
     @property
     def started_mono(self) -> float:

@@ -653,6 +653,14 @@ MUTATIONS = (
         services=True,
     ),
     Mutation(
+        "young-roots-know-all",
+        "A root that has only just come takes the nodes that it knows for all members.",
+        "core/carriage/engine/routing.py",
+        '            task.lacks = "" if self._tree.is_settled(now) else YOUNG_ROOT',
+        "            pass",
+        services=True,
+    ),
+    Mutation(
         "leases-are-not-renewed",
         "A node does not pass renewals on.",
         "core/carriage/engine/engine.py",

@@ -50,6 +50,10 @@ class Orders(Protocol):
     def leader_round_trip_s(self) -> float:
         """Of the edge to the leader, as the kernel measures it; 0: unknown."""
 
+    @property
+    def is_settled(self) -> bool:
+        """Whether this node is a root that knows all members that it can know."""
+
     async def order(
         self,
         service: str,

@@ -14,6 +14,7 @@ from subord.core.carriage.engine.ranges import NONE, Ranges
 from subord.core.carriage.engine.tree import Split
 from subord.core.claims import Claim
 from subord.core.members.listing import has_ended
+from subord.core.members.membership import Membership
 from subord.core.members.register import Register, State
 from subord.core.node import Node
 from subord.core.state.states import Phase
@@ -24,19 +25,31 @@ AGE_S_STEP = 1.0  # ages of rows come in whole seconds
 LEVELS_MAX = 128  # rows that cross may name each other as leaders
 
 
+def tree_of(node: Node, membership: Membership | None) -> RosterTree:
+    """The tree of a node, with the members that it remembers."""
+    if membership is None:
+        return RosterTree(node)
+    return RosterTree(node, membership.register, membership.history.pending, membership.is_settled)
+
+
 class RosterTree:
     """Reads one node, which may change between two calls.
 
     `register`: the members that it remembers. `pending`: nodes that have vanished and may return; the register of a
-    young cluster does not have them yet.
+    young cluster does not have them yet. `settles`: whether a root knows all members, by the node and the time.
     """
 
     def __init__(
-        self, node: Node, register: Register | None = None, pending: Callable[[], Iterable[Position]] = tuple
+        self,
+        node: Node,
+        register: Register | None = None,
+        pending: Callable[[], Iterable[Position]] = tuple,
+        settles: Callable[[Node, float], bool] = lambda _node, _now: True,
     ) -> None:
         self._node = node
         self._register = register
         self._pending = pending
+        self._settles = settles
 
     @property
     def position(self) -> Position:
@@ -61,6 +74,9 @@ class RosterTree:
 
     def quiet_s(self, now: float) -> float:
         return now - self._node.roster.changed_at
+
+    def is_settled(self, now: float) -> bool:
+        return self.is_root and self._settles(self._node, now)
 
     def every(self) -> Ranges:
         expected = (each for each, (_, claim) in self._node.roster.rows.items() if not self._is_over(each, claim))

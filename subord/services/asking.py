@@ -171,7 +171,7 @@ def say_coverage(found: Document, names: Mapping[str, str], words: str) -> None:
 
 def coverage_line(found: Document, words: str = ANSWERED, partial: str = NO_COORDINATOR) -> str:
     """`496 of 500 answered in 40 ms; missing: 10.0.0.[7,9] silent, 10.0.1.4 older release`. `partial`: why the answer
-    may not be complete although no node is missing."""
+    may not be complete although no node is missing, if the document has no note."""
     oldest = (
         f"{found['oldest_ms']:.0f} ms"
         if found["oldest_ms"] < SECONDS_SHOWN_MS
@@ -179,9 +179,10 @@ def coverage_line(found: Document, words: str = ANSWERED, partial: str = NO_COOR
     )
     told = words.format(told=found["told"], asked=found["asked"], oldest=oldest)
     causes = ", ".join(_missing(each) for each in found["missing"])
-    if not causes:
-        return told if found["complete"] else f"{told}; {partial}"
-    return f"{told}; missing: {causes}"
+    note = printable(found["note"]) if found.get("note") else ""
+    if causes:
+        return "; ".join(filter(None, (told, note, f"missing: {causes}")))
+    return told if found["complete"] else f"{told}; {note or partial}"
 
 
 def _missing(each: Document) -> str:

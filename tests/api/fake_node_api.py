@@ -219,6 +219,11 @@ class FakeOrders:
         found.is_over.set()
         return found
 
+    @property
+    def is_settled(self) -> bool:
+        """A node that has just got its place has compared nothing."""
+        return self._node.tracker.membership.is_compared(self._node.snapshot().since_s)
+
     def publish(self, service: str, record: Record, interval_s: float) -> None:
         self.published.append((service, record, interval_s))
 

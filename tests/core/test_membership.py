@@ -11,7 +11,7 @@ from subord.core import snapshots
 from subord.core.carriage.documents import Documents
 from subord.core.events import LeaderLost, PlaceChanged, SubordinateLeft
 from subord.core.members.history import SETTLE_S
-from subord.core.members.membership import Membership
+from subord.core.members.membership import REGISTER, UNCOMPARED_S_MAX, YOUNG_S, Membership
 from subord.core.members.register import Record, Register, Run, State
 from subord.core.members.writer import GRACE_S, UP_DELAY_S
 from subord.core.node import Node
@@ -115,6 +115,76 @@ def test_a_node_that_becomes_root_writes_though_its_roster_is_the_same(monkeypat
             written_at = now
     assert written_at == 1 + UP_DELAY_S
     assert not membership.look_at(cast(Node, node), 20.0, WALL + 20)  # nothing is left to do
+
+
+YOUNG, OLD, BOUND = YOUNG_S - 0.1, YOUNG_S, UNCOMPARED_S_MAX
+
+
+@pytest.mark.parametrize(
+    ("age_s", "up", "live", "subordinates", "compared", "size", "is_settled"),
+    [
+        (YOUNG, (1, 2), (1, 2), (2,), True, 9, False),
+        (OLD, (1, 2), (1, 2), (2,), True, 9, True),
+        (OLD, (1, 2, 3), (1, 2), (2,), True, 9, True),  # 3 is named as missing
+        (OLD, (1, 2), (1, 2), (2,), False, 9, False),  # neighbours may remember others
+        (BOUND, (1, 2), (1, 2), (2,), False, 9, True),  # an older release never compares
+        (OLD, (1,), (1, 2), (2,), True, 9, False),  # 2 is new, so others may be on their way
+        (BOUND, (1,), (1, 2), (2,), True, 9, True),
+        (OLD, (1,), (1,), (), False, 9, True),  # alone
+        (OLD, (), (1,), (), False, 9, False),
+        (0.1, (), (1,), (), False, 1, True),  # there is no room for others
+        (0.1, (), (1, 2), (2,), False, 2, True),
+    ],
+)
+def test_when_a_root_knows_all_members(
+    *,
+    age_s: float,
+    up: tuple[int, ...],
+    live: tuple[int, ...],
+    subordinates: tuple[int, ...],
+    compared: bool,
+    size: int,
+    is_settled: bool,
+) -> None:
+    membership = Membership(Register(size, [Run(p, p, UP) for p in up]), Documents())
+    if compared:
+        membership.exchange.compared.add(REGISTER)
+    assert membership.is_settled(root_of(live, subordinates), age_s) is is_settled
+
+
+def root_of(live: tuple[int, ...], subordinates: tuple[int, ...]) -> Node:
+    """A node that has been root since 0 s."""
+    rows = {p: (p, SimpleNamespace(change=SimpleNamespace(missing=False))) for p in live}
+    slots = SimpleNamespace(taken=dict.fromkeys(subordinates))
+    return cast(
+        Node,
+        SimpleNamespace(
+            placed_at=0.0,
+            roster=SimpleNamespace(live=len(live), rows=rows),
+            downlink=SimpleNamespace(slots=slots),
+        ),
+    )
+
+
+def test_a_root_of_a_young_cluster_waits_until_no_new_node_comes() -> None:
+    """1 starts, 2 comes after 3 s and 3 after 7 s: the register has all three after 12 s."""
+    clocked = Clocked()
+    clocked.membership.exchange.compared.add(REGISTER)
+    settled = []
+    for second in range(16):
+        live = (1, 2, 3) if second >= 7 else (1, 2) if second >= 3 else (1,)
+        clocked.look(1.0 if second else 0.0, *live)
+        settled.append(clocked.membership.is_settled(root_of(live, (2,)), clocked.now))
+    assert settled.index(True) == 12
+    assert all(settled[12:])
+
+
+def test_a_root_waits_for_nodes_that_the_operator_expects() -> None:
+    """For GRACE_S; then they are down, and named."""
+    membership = Membership(Register(9, [Run(1, 1, UP)]), Documents(), expected=[1, 4])
+    assert not membership.is_settled(root_of((1,), ()), OLD)
+    membership.register.merge([Run(4, 4, Record(1, State.DOWN))])
+    assert membership.is_settled(root_of((1,), ()), OLD)
 
 
 def test_a_branch_that_vanished_with_its_leader_did_not_leave() -> None:

@@ -9,6 +9,7 @@ edge, `=>` a stream of its own; acknowledgements are left out.
     cancel                                  the command of the last order ends
     stop 2 | continue 2 | kill 2 | move 4 3 | slow 3 1.5 | twice 3
     forget 2 4-5 | learn 2                  a leader does not list nodes of its branch, and does again
+    young 3                                 for 3 seconds the root may not know all members
 """
 
 from __future__ import annotations
@@ -53,12 +54,8 @@ class Player:
                 stage.cancel()
             case ["run", seconds]:
                 stage.run(float(seconds))
-            case ["stop", node]:
-                stage.stop(int(node))
-            case ["continue", node]:
-                stage.go_on(int(node))
-            case ["kill", node]:
-                stage.kill(int(node))
+            case ["stop" | "continue" | "kill" as word, node]:
+                {"stop": stage.stop, "continue": stage.go_on, "kill": stage.kill}[word](int(node))
             case ["move", node, leader]:
                 stage.move(int(node), int(leader))
             case ["slow", node, seconds]:
@@ -67,6 +64,8 @@ class Player:
                 stage.unlisted[int(node)] = set(ranges(nodes))
             case ["learn", node]:
                 del stage.unlisted[int(node)]
+            case ["young", seconds]:
+                stage.young_until = stage.now + float(seconds)
             case ["twice", node]:
                 stage.twice.add(int(node))
             case _:

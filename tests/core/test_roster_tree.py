@@ -53,6 +53,15 @@ def test_a_lost_root_of_a_young_cluster_is_on_its_way() -> None:
     assert split_of(tree, (8, 9))[2] == {"moved": "9", "unknown": "8"}
 
 
+def test_only_a_root_knows_all_members() -> None:
+    world = rested()
+    assert RosterTree(world.nodes[1]).is_settled(world.now)
+    assert not RosterTree(world.nodes[2]).is_settled(world.now)
+    young = RosterTree(world.nodes[1], settles=lambda node, now: node is world.nodes[1] and now > world.now)
+    assert not young.is_settled(world.now)
+    assert young.is_settled(world.now + 1.0)
+
+
 def test_a_node_that_vanished_is_down() -> None:
     world = rested()
     world.kill(7)

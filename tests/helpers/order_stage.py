@@ -71,6 +71,9 @@ class StageTree:
     def quiet_s(self, now: float) -> float:
         return now - self._stage.changed_at
 
+    def is_settled(self, now: float) -> bool:
+        return self.is_root and now >= self._stage.young_until
+
     def every(self) -> Ranges:
         return Ranges.of(each for each in self._stage.leaders if self._via(each) or each == self.position)
 
@@ -117,6 +120,8 @@ class Stage:
         self.older = older
         self.now = 0.0
         self.changed_at = -inf
+        self.young_until = -inf
+        """Until when a root may not know all members."""
         self.moved_at: dict[Position, float] = {}
         self.missing: set[Position] = set()
         self.unlisted: dict[Position, set[Position]] = {}

@@ -55,11 +55,11 @@ def own(node: NodeApi) -> MembersDocument:
 
 
 def _why_not_whole(node: NodeApi) -> str | None:
-    """Why the root may not know yet which nodes are down: it is new, and its register is what its disk had."""
-    view = node.snapshot()
-    if not view.subordinates or node.tracker.membership.is_compared(view.since_s):
+    """Why the root may not know all members yet, nor which are down: it is new, and its register is what its disk
+    had."""
+    if node.orders.is_settled:
         return None
-    return f"{node.address} (root) has only just come, and has not compared its memory with its neighbours"
+    return f"{node.address} (root) has only just come, and may not know all members yet"
 
 
 def registered(node: NodeApi) -> MembersDocument:

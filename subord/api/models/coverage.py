@@ -23,7 +23,8 @@ class MissingDocument(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Coverage(msgspec.Struct, frozen=True, kw_only=True):
-    """`asked`: targets, `told`: those with a result. `complete`: none is missing, and all targets are known.
+    """`asked`: targets, `told`: those with a result. `complete`: none is missing, and all targets are known. `note`:
+    why there may be targets that are not known; null: none.
 
     `oldest_ms`: no result is older than that.
     """
@@ -33,6 +34,7 @@ class Coverage(msgspec.Struct, frozen=True, kw_only=True):
     complete: bool
     missing: tuple[MissingDocument, ...]
     oldest_ms: float
+    note: Sentence | None = None
 
 
 class CoverageDocument(Coverage, frozen=True, kw_only=True):

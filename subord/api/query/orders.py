@@ -19,7 +19,7 @@ from subord.api.models.coverage import Coverage, MissingDocument
 from subord.api.node_api import NodeApi
 from subord.api.query.older_nodes import OlderNode, OlderQuestion, report_of_root, statuses
 from subord.core.carriage.engine.bounds import TAG_BYTES
-from subord.core.carriage.engine.causes import OLDER, sentence
+from subord.core.carriage.engine.causes import OLDER, YOUNG_ROOT, sentence
 from subord.core.carriage.engine.frames import order_of
 from subord.core.carriage.engine.interface import Answer
 from subord.core.carriage.engine.ranges import Ranges
@@ -31,6 +31,10 @@ Kind = TypeVar("Kind")
 BUDGET_S: Final = 2.0
 """Of an order without a time of its own. Without hung nodes it ends much earlier; nodes that stand in for a hung root
 take more than a second."""
+NOTES: Final = {
+    YOUNG_ROOT: "the root has only just come and may not know all members yet; ask again in some seconds",
+}
+NO_COORDINATOR: Final = "no coordinator that knows all members was found"
 NAMED_MAX: Final = 512
 """Addresses of one cause; `count` counts all."""
 
@@ -68,18 +72,18 @@ class Answered(NamedTuple):
     def asked(self) -> str:
         """The address of the node that knows all members: of the root, else of this one."""
         root = nodes.address(self.node.settings, self.node.snapshot().root)
-        is_known = self.answer.is_resolved or self.report is not None
+        is_known = self.answer.is_coordinated or self.report is not None
         return root if root is not None and is_known else self.node.address
 
     @property
     def note(self) -> str | None:
         """Why not all members were asked; None: they were."""
-        if self.fold is not None and not self.fold.is_root:
-            return "the node that was asked is no root just now: it knows only the nodes below it"
-        if self.fold is not None and self.fold.left_out:
-            return f"at least {self.fold.left_out} fields of nodes are not in the answer: no room, or another kind"
+        if self.fold is not None and (note := _note_of(self.fold)):
+            return note
         if self.answer.is_resolved or self.report is not None:
             return None
+        if self.answer.lacks in NOTES:
+            return NOTES[self.answer.lacks]
         node = self.node
         root = nodes.address(node.settings, node.snapshot().root)
         if root is None or root == node.address:
@@ -122,11 +126,22 @@ async def asked(
     passed_by = dict(answer.missing).get(OLDER)
     if older is None or not passed_by:
         return found
-    if targets is None and not answer.is_resolved:
+    if targets is None and not answer.is_coordinated:
         report = await report_of_root(node, older, budget_s - after_s)
         if report is not None:
             return found._replace(report=report)
     return found._replace(older=await statuses(node, passed_by, budget_s - after_s))
+
+
+def _note_of(fold: Fold) -> str:
+    """Why a fold does not cover all members with all that they publish; "": it does."""
+    if not fold.is_root:
+        return "the node that was asked is no root just now: it knows only the nodes below it"
+    if fold.is_young:
+        return NOTES[YOUNG_ROOT]
+    if fold.left_out:
+        return f"at least {fold.left_out} fields of nodes are not in the answer: no room, or another kind"
+    return ""
 
 
 def covered(node: NodeApi, answer: Answer, after_s: float) -> Coverage:
@@ -137,6 +152,7 @@ def covered(node: NodeApi, answer: Answer, after_s: float) -> Coverage:
         complete=answer.is_whole,
         missing=tuple(_missing(node, cause, positions) for cause, positions in answer.missing if positions),
         oldest_ms=round(after_s * 1000, 1),
+        note=None if answer.is_resolved else NOTES.get(answer.lacks, NO_COORDINATOR),
     )
 
 

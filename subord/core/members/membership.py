@@ -38,9 +38,10 @@ EVENTS: Final = "events"
 LOOKS_S_MIN: Final = 1.0
 """Between a change and the look at it; the cost of a look grows with the number of nodes below."""
 
-
 UNCOMPARED_S_MAX: Final = 30.0
 """A new root whose neighbours do not compare, as those of an older release, knows what it can know after this."""
+YOUNG_S: Final = 5.0
+"""For so long a new root may not know nodes that are on their way to it, and that no register has."""
 Judged = tuple[Document, Verdict]
 Signer = tuple[str, str]
 """Principal and fingerprint, as in the verdict."""
@@ -232,3 +233,19 @@ class Membership:
     def is_compared(self, since_s: float) -> bool:
         """Whether a root that is one for `since_s` knows what its neighbours know of the members."""
         return REGISTER in self.exchange.compared or since_s >= UNCOMPARED_S_MAX
+
+    def is_settled(self, node: Node, now: float) -> bool:
+        """Whether a root knows the members that it can know, so that what it calls all nodes are all.
+
+        For YOUNG_S a new root cannot know it: nodes that started with it, or that its predecessor had not written
+        yet, are on their way. Then it knows when it has compared its register with a neighbour, no new node has come
+        for a while, and all nodes of its roster are in its register. After UNCOMPARED_S_MAX it waits no longer, nor
+        when its roster has a node at every address.
+        """
+        since_s = now - node.placed_at
+        if since_s >= UNCOMPARED_S_MAX or node.roster.live >= self.register.size:
+            return True
+        if since_s < YOUNG_S or not (self.is_compared(since_s) or not node.downlink.slots.taken):
+            return False
+        rows = node.roster.rows.items()
+        return self._writer.is_quiet((each for each, (_, claim) in rows if not claim.change.missing), now)

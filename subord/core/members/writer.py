@@ -51,17 +51,27 @@ class Writer:
         self._expected = expected
         self._absent: dict[Position, float] = {}  # up in the register, not in the roster, and since when
         self._new: dict[Position, _New] = {}
+        self._came_at = -inf  # when the last new node was listed
         self._unseen: list[Position] = []
 
     def stop(self) -> None:
         """The node is not root."""
         self._absent.clear()
         self._new.clear()
+        self._came_at = -inf
 
     def take_unseen(self) -> list[Position]:
         """The nodes that were called down because they stayed away, since the last call."""
         found, self._unseen = self._unseen, []
         return found
+
+    def is_quiet(self, live: Iterable[Position], now: float) -> bool:
+        """Whether all nodes that are listed as living are up in the register, no node has come for UP_DELAY_S, and
+        none that the operator expects is still to come."""
+        if now - self._came_at < UP_DELAY_S or any(self._register.at(each) is None for each in self._expected):
+            return False
+        records = (self._register.at(position) for position in live)
+        return all(record is not None and record.state is State.UP for record in records)
 
     @property
     def deadline(self) -> float:
@@ -128,6 +138,8 @@ class Writer:
             if record is None or record.state is not State.UP:
                 before = self._new.get(position)
                 is_known = before is not None and before.record == record
+                if before is None:
+                    self._came_at = now
                 new[position] = before if before is not None and is_known else _New(now, wall_ms, record)
         self._new = new
         stayed = {p for p, each in new.items() if each.at + UP_DELAY_S <= now}

@@ -49,16 +49,17 @@ from subord.core.carriage.engine.interface import (
     Stop,
     Transmit,
     Wakeup,
+    unasked,
 )
 from subord.core.carriage.engine.lanes import lane_of
 from subord.core.carriage.engine.parts import Part
-from subord.core.carriage.engine.ranges import NONE, Ranges
+from subord.core.carriage.engine.ranges import Ranges
 from subord.core.carriage.reports.coverage import widened
 from subord.core.carriage.reports.records import Record
 from subord.core.carriage.reports.reports import Fold, Publish, Reports
 from subord.core.members.membership import Membership
 from subord.core.node import Node
-from subord.core.roster_tree import RosterTree
+from subord.core.roster_tree import RosterTree, tree_of
 from subord.core.view import Position
 from subord.runtime.counters import Counters
 from subord.runtime.frames import Frames, Sender, Stream
@@ -115,9 +116,7 @@ class OrderDriver:
         self._agent = agent
         self._counters = counters
         offered = {**{name: Offered() for name in readings}, **{name: Offered(has_effects=True) for name in effects}}
-        self._tree = RosterTree(node)
-        if membership is not None:
-            self._tree = RosterTree(node, membership.register, membership.history.pending)
+        self._tree = tree_of(node, membership)
         self.reports = Reports(self._tree)
         self._parts: tuple[Part, ...] = (self.reports, *(each.part_of(self._tree) for each in parts))
         self.engine = Engine(self._tree, offered, parts=self._parts, now=trio.current_time())
@@ -154,9 +153,7 @@ class OrderDriver:
 
     def _wake_by(self, deadline: float) -> None:
         """`run` sets a later one when the present one is over: nearly every event puts it off."""
-        if deadline >= self._timer.deadline:
-            return
-        self._timer.deadline = deadline
+        self._timer.deadline = min(self._timer.deadline, deadline)
 
     def sizes(self) -> dict[str, int]:
         """Entries by table."""
@@ -266,7 +263,12 @@ class OrderDriver:
         if not self._tree.is_root:
             return found
         absent = self._tree.split(self._tree.every()).absent
-        return found._replace(coverage=widened(found.coverage, absent), is_root=True)
+        return found._replace(coverage=widened(found.coverage, absent), is_root=True, is_young=not self.is_settled)
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether this node is a root that knows all members that it can know."""
+        return self._tree.is_settled(trio.current_time())
 
     def report_services(self) -> list[str]:
         return self.reports.services()
@@ -290,12 +292,11 @@ class OrderDriver:
         must not block."""
         tag = tag or token_bytes(bounds.TAG_BYTES)
         if tag in self._waiting:
-            missing = () if targets is None else ((BUSY, targets),)
-            return Answer(targets=targets or NONE, missing=missing, is_resolved=targets is not None)
+            return unasked(BUSY, targets)
         waiting = self._waiting[tag] = Waiting(service, progress)
-        issuer = self._node.context.position
         try:
-            order = order_of(tag, service, payload, targets, issuer, authority=authority, receipts=receipts)
+            here = self._tree.position
+            order = order_of(tag, service, payload, targets, here, authority=authority, receipts=receipts)
             self.feed(Issue(order, left_s))
             await waiting.is_over.wait()
             self._counters.orders_given[service] += 1
@@ -313,8 +314,7 @@ class OrderDriver:
 
     def cancel(self, tag: Tag) -> None:
         """No command waits for the order any more: `order` returns with what is known, if it has not."""
-        waiting = self._waiting.get(tag)
-        if waiting is not None and not waiting.is_over.is_set():
+        if (waiting := self._waiting.get(tag)) is not None and not waiting.is_over.is_set():
             self.feed(Cancel(tag))
 
     def _answer(self, action: Progress | Finished) -> None:

@@ -119,6 +119,7 @@ def merged(documents: list[Document]) -> Document:
         for key in ("asked", "told", "unshown", "oldest_ms"):
             found[key] += each[key]
         found["complete"] = found["complete"] and each["complete"]
+        found["note"] = found.get("note") or each.get("note")
         found["missing"] = [*found["missing"], *each["missing"]]
         ended = dict(found["ended"])
         for how, nodes in each["ended"].items():

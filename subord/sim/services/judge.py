@@ -1,4 +1,4 @@
-"""What must hold for orders, checked with arithmetic of its own: C1 to C6 of docs/protocol/carriage.md.
+"""What must hold for orders, checked with arithmetic of its own: C1 to C6, and C13, of docs/protocol/carriage.md.
 
 Inputs are orders as they are issued, what nodes act on, sizes of tables, and answers; output is a Violation. Numbers
 here are written out, not taken from the engine.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable
+from math import inf
 from typing import Final, NamedTuple
 
 from subord.core.carriage.engine.bounds import TAG_KEEP_S
@@ -20,6 +21,7 @@ from subord.sim.violation import Violation
 from subord.sim.world.world import World
 
 LATE_S: Final = 0.01
+YOUNG_S: Final = 5.0  # of a cluster, or of a root that cannot know all members yet
 SIZES_MAX: Final = {
     "orders": 256,
     "questions": 4096,
@@ -38,13 +40,14 @@ KEPT: Final = ("links", "tags")
 
 
 class Issued(NamedTuple):
-    """An order under way. `targets` None: all members."""
+    """An order under way. `targets` None: all members. `root`: of the issuer's tree when it was given."""
 
     at: float
     left_s: float
     position: Position
     engine: Engine
     targets: frozenset[Position] | None
+    root: Position = 0
 
 
 class Judge:
@@ -60,8 +63,17 @@ class Judge:
         """By the clock of the node, which may jump: until then it keeps the tag."""
         self._hosts: Counter[Position] = Counter()
         self._resumed_at: dict[Position, float] = {}
+        self._started_at: dict[Position, float] = {}
+        """Of the present life."""
+        self._began_at: float | None = None
         self.causes: Counter[str] = Counter()
         """Nodes without result, of all orders."""
+
+    def started(self, position: Position) -> None:
+        """A process begins."""
+        self._started_at[position] = self._world.now
+        if self._began_at is None:
+            self._began_at = self._world.now
 
     def replaced(self, position: Position) -> None:
         """Another host has the address."""
@@ -79,7 +91,8 @@ class Judge:
         self, position: Position, engine: Engine, order: Order, left_s: float, targets: Iterable[Position] | None
     ) -> None:
         wanted = None if targets is None else frozenset(targets)
-        self.open[order.tag] = Issued(self._world.now, left_s, position, engine, wanted)
+        root = self._root_above(position)
+        self.open[order.tag] = Issued(self._world.now, left_s, position, engine, wanted, root)
 
     def acts(self, position: Position, order: Order) -> None:
         """C3: one node acts on a tag at most once while it keeps it; a reading at most once in a life."""
@@ -111,6 +124,8 @@ class Judge:
             self.causes[cause] += len(nodes)
         self._demand_partition(position, issued, told, missing, set(answer.targets))
         self._demand_truth(position, tag, answer)
+        if issued.targets is None and answer.is_whole:
+            self._demand_all(position, issued, set(told))
         late_s = self._world.now - issued.at - issued.left_s
         if late_s > LATE_S and self._resumed_at.get(position, -1.0) < self._world.now - LATE_S:
             raise Violation("C2", self._world.now, f"{position} ends an order {late_s:.3f} s late")
@@ -147,6 +162,29 @@ class Judge:
             for each in nodes:
                 if result != result_of(tag, each):
                     raise Violation("C6", self._world.now, f"{position} counts {result!r} of {each}")
+
+    def _demand_all(self, position: Position, issued: Issued, told: set[Position]) -> None:
+        """C13: an answer for all members that calls itself whole, of a young cluster or a young root, leaves out no
+        node that runs."""
+        world, root = self._world, self._root_above(position)
+        left_out = sorted(each for each in world.nodes if each not in told and self._started_at[each] <= issued.at)
+        if not left_out:
+            return
+        assert self._began_at is not None
+        placed_at = world.now - world.clock(root) + world.nodes[root].placed_at if root in world.nodes else -inf
+        is_young_root = root == issued.root and placed_at <= issued.at and world.now < placed_at + YOUNG_S
+        if is_young_root or world.now < self._began_at + YOUNG_S:
+            raise Violation("C13", world.now, f"{position}: an answer that calls itself whole leaves out {left_out}")
+
+    def _root_above(self, position: Position) -> Position:
+        """The highest node above, as the nodes themselves have it; 0: in a circle."""
+        world = self._world
+        for _ in world.nodes:
+            above = world.leader_of(position) if position in world.nodes else 0
+            if not above:
+                return position
+            position = above
+        return 0
 
     # -- the end ------------------------------------------------------------------------------------------
 

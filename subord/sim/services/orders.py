@@ -46,7 +46,7 @@ from subord.core.carriage.engine.interface import (
 )
 from subord.core.carriage.engine.parts import Part
 from subord.core.carriage.engine.ranges import Ranges
-from subord.core.roster_tree import RosterTree
+from subord.core.roster_tree import RosterTree, tree_of
 from subord.core.view import Position
 from subord.sim.services import words
 from subord.sim.services.agents import Agents
@@ -115,16 +115,13 @@ class Orders(Carried):
 
     def begin(self, position: Position) -> None:
         self._ends[position] = {}
+        self._judge.started(position)
         if position in self.older:
             return
         now = self._world.clock(position)
         over = [(tag, until - self._world.now) for tag, until in self._disks.get(position, {}).items()]
         node, members = self._world.nodes[position], self._world.members
-        if members is None:
-            tree = RosterTree(node)
-        else:
-            of_node = members.of[position]
-            tree = RosterTree(node, of_node.register, of_node.history.pending)
+        tree = tree_of(node, None if members is None else members.of[position])
         parts = [each.part_of(position, tree) for each in self.sides]
         self.engines[position] = Engine(tree, SERVICES, over=over, parts=parts, now=now)
         self._wake_at[position] = inf

@@ -43,6 +43,7 @@ AHEAD_S: Final = (0.0, 0.0, 0.0003, 0.0006, 0.001)  # by which an order is ahead
 STORED_S_MAX: Final = 150.0  # the longest pause between two trials, twice
 AFTER_STOP_S: Final = 15.0  # a stopped node continues, and all streams open again
 AFTER_DEATH_S: Final = 2.0
+KNOWN_S_MAX: Final = 30.0  # a root waits no longer for members that it does not know
 REMEMBERED_S: Final = 10.0  # of what a root writes: the delay of its looks, and of new nodes
 OVER_S: Final = 26.0  # the longest order
 LONG_S: Final = 2000.0  # tags are kept no longer
@@ -171,16 +172,19 @@ class OrderPlay:
         return self.judge.answers[order.tag], self.judge.ended_at[order.tag] - began
 
     def _demand_whole(self) -> None:
-        """C10: of a settled tree every node tells, within a second."""
+        """C10: of a settled tree every node tells, within a second, and the answer for all members says so."""
         able = sorted(self.orders.engines)
         if not able or not self._can_be_whole():
             return
         self._await_register()
+        self._await_settled()
         for _ in range(2):
             issuer = self.draw.chance.choice(able)
             targets = self.draw.chance.choice((None, Ranges.of(able), Ranges.of([self.draw.chance.choice(able)])))
             answer, took_s = self._ask(issuer, targets)
             self._demand(issuer, answer, set(able) if targets is None else set(targets), "C10")
+            if not answer.is_resolved:
+                raise Violation("C10", self.world.now, f"{issuer}: there may be others than {answer.targets}")
             if took_s > SETTLED_S_MAX:
                 raise Violation("C10", self.world.now, f"{issuer} was answered after {took_s:.2f} s")
 
@@ -190,6 +194,15 @@ class OrderPlay:
         while stale := [each for root in self._roots() for each in self._remembered(root) if each not in world.nodes]:
             if world.now > until:
                 raise Violation("C10", world.now, f"a root remembers {stale} as up")
+            world.run(1.0)
+
+    def _await_settled(self) -> None:
+        """Until each root knows all members, at the latest KNOWN_S_MAX after it came."""
+        world, members, until = self.world, self.world.members, self.world.now + KNOWN_S_MAX
+        assert members is not None
+        while young := [p for p in self._roots() if not members.of[p].is_settled(world.nodes[p], world.clock(p))]:
+            if world.now > until:
+                raise Violation("C10", world.now, f"{young} do not know all members yet")
             world.run(1.0)
 
     def _remembered(self, position: Position) -> list[Position]:

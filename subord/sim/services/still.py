@@ -80,6 +80,9 @@ class StillNode:
     def quiet_s(self, now: float) -> float:
         return now
 
+    def is_settled(self, now: float) -> bool:
+        return self.is_root and now >= 0.0
+
     def every(self) -> Ranges:
         return self._cluster.branch_of[self.position]
 

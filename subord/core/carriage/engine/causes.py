@@ -29,6 +29,8 @@ OUTCOME_UNKNOWN: Final = "outcome unknown"
 REFUSED: Final = "refused"
 CANCELLED: Final = "cancelled"
 LEASE_OVER: Final = "lease over"
+YOUNG_ROOT: Final = "young root"
+"""Also why the targets of an order for all members may not be all."""
 # -- of the agent, which does not act --
 UNSIGNED: Final = "unsigned"
 MALFORMED: Final = "malformed"
@@ -64,6 +66,7 @@ SENTENCES: Final = {
     REFUSED: "the node refused the order",
     CANCELLED: "the order was cancelled before the node had given a result",
     LEASE_OVER: "no issuer that waits for the order could be heard any more, so the node ended what it had begun",
+    YOUNG_ROOT: "the root has only just come, and did not know the node yet when it passed the order on",
     UNSIGNED: "the order has no signature of an operator, which this service needs",
     MALFORMED: "the node's agent cannot read what the order says, or the order is valid for too long",
     NOT_YET_VALID: "the order is not valid yet by the clock of the node; set the clocks of the node and the operator",

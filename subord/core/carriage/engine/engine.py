@@ -36,7 +36,6 @@ from subord.core.carriage.engine.frames import (
 from subord.core.carriage.engine.interface import (
     Acted,
     Action,
-    Answer,
     Arrived,
     Cancel,
     Closed,
@@ -52,6 +51,7 @@ from subord.core.carriage.engine.interface import (
     Role,
     Services,
     Wakeup,
+    unasked,
 )
 from subord.core.carriage.engine.links import Links, LinkState
 from subord.core.carriage.engine.parts import Part, Parts
@@ -270,8 +270,7 @@ class Engine:
         targets = order.targets
         cause = BUSY if self._is_full(order) else ("" if order_fits(order) else TOO_LARGE)
         if cause:
-            nodes = self._tree.every() if targets is None else targets
-            answer = Answer(targets=nodes, missing=((cause, nodes),), is_resolved=targets is not None)
+            answer = unasked(cause, targets, self._tree.every())
             self._links.actions.append(Finished(order.tag, answer))
             return
         self._begin(order, None, targets, climbs=True, attempt=0, left_s=event.left_s, now=now)
@@ -416,6 +415,7 @@ class Engine:
             task.lacks = task.lacks or BUSY
             task.miss(task.unexplained, BUSY)
         self._explain(task)
+        self._routing.grow_up(task, now)
         if task.asker is None:
             if task.is_every and (task.lacks or not task.is_resolved):
                 task.lacks = task.lacks or NO_COORDINATOR

@@ -14,6 +14,7 @@ from typing import NamedTuple
 import msgspec
 
 from subord.core.carriage.engine import bounds
+from subord.core.carriage.engine.causes import YOUNG_ROOT
 from subord.core.carriage.engine.frames import Order, Tag
 from subord.core.carriage.engine.ranges import NONE, Ranges
 from subord.core.view import Incarnation, Position
@@ -50,8 +51,9 @@ class Outcome(NamedTuple):
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
     """What is known of an order. At its end, told and missing nodes are the targets, and none is both.
 
-    `targets`: of an order for all members, those that a coordinator has found; `is_resolved` False: no coordinator
-    answered, and they are those that the issuer itself knows.
+    `targets`: of an order for all members, those that a coordinator has found. `is_resolved` False: there may be
+    others; `lacks` says why (causes.py). YOUNG_ROOT: the coordinator has only just become root; else no coordinator
+    answered, and the targets are those that the issuer itself knows.
     """
 
     targets: Ranges
@@ -60,6 +62,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     """Nodes that gave results which were left out, for their size or their number."""
     missing: tuple[tuple[str, Ranges], ...] = ()
     is_resolved: bool = True
+    lacks: str = ""
     attempts: int = 1
 
     @property
@@ -68,8 +71,21 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
         return sum(len(ranges) for _, ranges in self.groups) + len(self.others)
 
     @property
+    def is_coordinated(self) -> bool:
+        """Whether a coordinator has found the targets."""
+        return self.is_resolved or self.lacks == YOUNG_ROOT
+
+    @property
     def is_whole(self) -> bool:
         return self.is_resolved and not self.missing
+
+
+def unasked(cause: str, targets: Ranges | None, known: Ranges = NONE) -> Answer:
+    """The answer to an order that is not given, to all targets with one cause. `known`: of all members, if it is for
+    all (`targets` None)."""
+    nodes = known if targets is None else targets
+    lacks = cause if targets is None else ""
+    return Answer(targets=nodes, missing=((cause, nodes),) if nodes else (), is_resolved=not lacks, lacks=lacks)
 
 
 class Overview(NamedTuple):

@@ -15,7 +15,7 @@ from subord.core.carriage.engine import bounds
 from subord.core.carriage.engine.acting.acting import Acting
 from subord.core.carriage.engine.admission import Admission
 from subord.core.carriage.engine.asking import Asking
-from subord.core.carriage.engine.causes import BUSY, DOWN, LEFT, MOVED, NO_COORDINATOR, SILENT, UNKNOWN
+from subord.core.carriage.engine.causes import BUSY, DOWN, LEFT, MOVED, NO_COORDINATOR, SILENT, UNKNOWN, YOUNG_ROOT
 from subord.core.carriage.engine.due import Due
 from subord.core.carriage.engine.ranges import NONE, Ranges
 from subord.core.carriage.engine.tasks import Task
@@ -55,6 +55,7 @@ class Routing:
                 self.climb(task, task.remaining, NO_COORDINATOR, now)
                 return
             task.is_resolved = True
+            task.lacks = "" if self._tree.is_settled(now) else YOUNG_ROOT
             self.pass_targets(task, task.widen(self._tree.every()))
         split = self._tree.split(task.remaining)
         if split.absent and not self._tree.is_root:
@@ -63,6 +64,12 @@ class Routing:
         task.coordinates = True
         if not split.below or self.admission.enter(task, now):
             self._distribute(task, split, now)
+
+    def grow_up(self, task: Task, now: float) -> None:
+        """A root that was young when it passed an order on: whether it knows by now that these targets are all."""
+        is_young = task.coordinates and task.lacks == YOUNG_ROOT
+        if is_young and self._tree.is_settled(now) and not self._tree.every() - task.targets:
+            task.lacks = ""
 
     def leave(self, task: Task, now: float) -> None:
         """The task is over or has had its time; orders that wait have its place."""

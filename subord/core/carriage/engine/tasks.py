@@ -89,7 +89,8 @@ class Task:
         self.above: tuple[Position, ...] = ()
         """The nodes above the leader, the nearest first, as last known: a node that has lost its leader asks them."""
         self.lacks = ""
-        """Why no coordinator is found that knows all targets; "": there is one, or it is still looked for."""
+        """Why no coordinator is found that knows all targets; "": there is one, or it is still looked for.
+        YOUNG_ROOT: there is one, and it may not know all yet."""
         self.sent: dict[Position, Ranges] = {}
         """By subordinate: targets for which it, or its branch, was asked."""
         self.routed_at = began_at
@@ -195,12 +196,14 @@ class Task:
 
     def answer(self) -> Answer:
         """What is known; of nodes without result, those with a cause."""
+        is_resolved = self.is_resolved and not (self.is_every and self.lacks)
         return Answer(
             targets=self.targets,
             groups=self.fold.groups,
             others=self.fold.others,
             missing=tuple(sorted(self.missing.items())),
-            is_resolved=self.is_resolved and not (self.is_every and self.lacks),
+            is_resolved=is_resolved,
+            lacks="" if is_resolved else self.lacks,
             attempts=self.attempt + 1,
         )
 

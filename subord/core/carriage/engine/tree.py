@@ -42,6 +42,9 @@ class Tree(Protocol):
     def quiet_s(self, now: float) -> float:
         """Since the roster changed."""
 
+    def is_settled(self, now: float) -> bool:
+        """Whether the node is a root whose `every` is all members: a new root may not know all of them yet."""
+
     def every(self) -> Ranges:
         """All members that the node knows of, also those that are down or not below it, and the node itself."""
 

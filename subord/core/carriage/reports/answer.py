@@ -26,6 +26,7 @@ class _Answer(msgspec.Struct, frozen=True, array_like=True):
     left_out: _Count
     fields: Annotated[dict[str, msgspec.Raw], msgspec.Meta(max_length=bounds.FIELDS_MAX)]
     is_root: bool = False
+    is_young: bool = False
 
 
 _decoder = msgspec.msgpack.Decoder(_Answer)
@@ -35,7 +36,7 @@ def encode_fold(fold: Fold) -> bytes:
     """A fold in MessagePack."""
     fields, left_out = fitted(fold.record, fold.first)
     left_out = max(left_out, fold.left_out)
-    answer = _Answer(fold.coverage, bounds.to_ms(fold.oldest_s), left_out, fields, fold.is_root)
+    answer = _Answer(fold.coverage, bounds.to_ms(fold.oldest_s), left_out, fields, fold.is_root, fold.is_young)
     return msgspec.msgpack.encode(answer)
 
 
@@ -47,4 +48,11 @@ def decode_fold(data: bytes) -> Fold:
         raise Unreadable(str(reason)) from None
     dropped = Counter[str]()
     record = read(found.fields, dropped)
-    return Fold(record, found.coverage, found.oldest_ms / 1000, found.left_out + dropped.total(), found.is_root)
+    return Fold(
+        record,
+        found.coverage,
+        found.oldest_ms / 1000,
+        found.left_out + dropped.total(),
+        found.is_root,
+        is_young=found.is_young,
+    )

@@ -53,7 +53,7 @@ class Publish(PartEvent, frozen=True):
 class Fold(NamedTuple):
     """What a node knows of its branch. `oldest_s`: no part is older. `left_out`: at least so many fields of
     nodes are not in it, for want of room or because of their kind. `is_root`: the branch is a whole tree. `first`:
-    the fields of the own record, which go up before others."""
+    the fields of the own record, which go up before others. `is_young`: the root may not know all members yet."""
 
     record: Record
     coverage: Coverage
@@ -61,6 +61,7 @@ class Fold(NamedTuple):
     left_out: int = 0
     is_root: bool = False
     first: frozenset[str] = frozenset()
+    is_young: bool = False
 
 
 class Held(NamedTuple):

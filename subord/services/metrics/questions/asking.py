@@ -71,6 +71,7 @@ class Heard(Generic[SaidKind]):
             complete=all(each.complete for each in found) and not unread,
             missing=tuple(missing),
             oldest_ms=sum(each.oldest_ms for each in found),
+            note=next((each.note for each in found if each.note), None),
         )
 
 
