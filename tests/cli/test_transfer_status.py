@@ -13,9 +13,10 @@ from subord.core.carriage.engine.bounds import RESULT_BYTES_MAX
 from subord.runtime.transfer.state import FAILED, JOBS_MAX, OFF, OTHER_NODE, State
 from subord.services.transfer.plan import Plan
 from subord.services.transfer.telling import answering
+from subord.services.transfer.telling.words import JOBS
 from tests.api.fake_node_api import FakeTracker
 from tests.api.served_node import fake_daemon
-from tests.api.transfer_nodes import AT_MS, LEAVING, PLAN, TransferNodes
+from tests.api.transfer_nodes import AT_MS, COMING, LEAVING, PLAN, TransferNodes
 from tests.cli.test_json import fitting
 from tests.cli.test_transfer_command import LINES
 from tests.cli.transfer_stage import Said, TransferStage
@@ -165,6 +166,46 @@ def test_the_jobs(stage: TransferStage, capsys: Said) -> None:
     assert [each["job"] for each in fitting("transfer-jobs", lines[0])["jobs"]] == ["12"]
 
 
+def test_all_of_one_job(stage: TransferStage, capsys: Said) -> None:
+    """By its number in this cluster, whatever its way; also when it is over."""
+    used = {"host": "run1", "wall_s": 20.04, "cpu_s": 12.46, "memory_bytes": 300 << 20}
+    ended = msgspec.structs.replace(LEAVING, job="8", state="ended", being="", end="status 7", is_over=True, **used)
+    tasks = tuple(msgspec.structs.replace(ended, job="21", task=each) for each in (1, 2))
+    stage.transfer(jobs=(LEAVING, COMING, ended, *tasks))
+    code, lines, _ = stage.type(capsys, "jobs", "8")
+    assert (code, lines[:-1]) == (
+        exit_codes.OK,
+        [
+            "job 8 of ann leaves: ended, over",
+            "  in the other cluster: 1001",
+            "  seen as: status 7",
+            "  in the transfer queue since: 16 min",
+            "  ran on: run1",
+            "  used: 12.5 s of processor time, 20.0 s from start to end, at most 300 MiB of memory",
+        ],
+    )
+    _, lines, _ = stage.type(capsys, "jobs", "455")
+    assert lines[:2] == ["job 77 of ann comes: here, to be suspended", "  in this cluster: 455"]
+    code, lines, _ = stage.type(capsys, "jobs", "77")
+    assert (code, lines[0]) == (
+        exit_codes.NOT_REACHED,
+        "job 77 does not cross, and is none of the last ones that have: qstat -j 77, qacct -j 77",
+    )
+    _, lines, _ = stage.type(capsys, "jobs", "21.2", "--json")
+    (found,) = fitting("transfer-jobs", lines[0])["jobs"]
+    assert (found["job"], found["task"], found["cpu_s"], found["over"]) == ("21", 2, 12.46, True)
+    _, lines, _ = stage.type(capsys, "jobs", "--json")
+    assert [each["job"] for each in fitting("transfer-jobs", lines[0])["jobs"]] == ["12", "77"]
+    _, lines, _ = stage.type(capsys, "jobs", "--ended", "--json")
+    assert [each["job"] for each in fitting("transfer-jobs", lines[0])["jobs"]] == ["12", "77", "8", "21", "21"]
+
+
+@pytest.mark.parametrize("word", ["", "12.", "1-3", "12.x", "1" * 21, "\u0661", "7.\u0661"])
+def test_what_is_no_number_of_a_job_is_refused(stage: TransferStage, capsys: Said, word: str) -> None:
+    code, _, err = stage.type(capsys, "jobs", word)
+    assert (code, "must be the number of a job, such as 4711 or 4711.3" in err) == (exit_codes.USAGE, True)
+
+
 def test_no_jobs(stage: TransferStage, capsys: Said) -> None:
     assert stage.type(capsys, "jobs")[1][0].startswith("no job crosses: no plan was published")
     stage.transfer(jobs=())
@@ -178,7 +219,7 @@ def test_what_has_no_room_is_counted() -> None:
     jobs = tuple(msgspec.structs.replace(LEAVING, job=str(each), reason="x" * 200) for each in range(JOBS_MAX))
     nodes.transfer(jobs=jobs, left_out=5)
     host = nodes.world.known[1]
-    told = answering.told(host, has_jobs=True)  # type: ignore[arg-type]
+    told = answering.told(host, JOBS)  # type: ignore[arg-type]
     assert told.host is not None
     assert 0 < len(told.jobs) < JOBS_MAX
     assert told.host.left_out == 5 + JOBS_MAX - len(told.jobs)

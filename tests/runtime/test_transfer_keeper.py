@@ -41,7 +41,9 @@ def test_what_cannot_be_read_is_the_end() -> None:
 
 
 def test_what_is_too_long_is_cut_and_counted() -> None:
-    job = JobState(LEAVES, "j" * 100, 1, "u" * 100, "s" * 100, "i" * 100, "b", "w", 1.0, "r" * 500, "e" * 100)
+    job = JobState(
+        LEAVES, "j" * 100, 1, "u" * 100, "s" * 100, "i" * 100, "b", "w", 1.0, "r" * 500, "e" * 100, "h" * 100
+    )
     numbers = {f"{each:070}": each for each in range(100)}
     wild = State(
         word=state.TRANSFERS,
@@ -57,10 +59,12 @@ def test_what_is_too_long_is_cut_and_counted() -> None:
     found = said.state
     assert (len(found.detail), len(found.peer), len(found.refused_last)) == (400, 64, 400)
     assert (len(found.jobs), found.left_out, len(found.leaving)) == (JOBS_MAX, 10, 1)
-    assert (len(found.jobs[0].job), len(found.jobs[0].reason)) == (64, 400)
+    assert (len(found.jobs[0].job), len(found.jobs[0].reason), len(found.jobs[0].host)) == (64, 400, 64)
 
 
 def test_the_largest_state_fits_in_a_frame() -> None:
-    job = JobState(*(SMILE * 64,) * 2, 1, *(SMILE * 64,) * 5, 1.0, SMILE * 400, SMILE * 64)
+    job = JobState(
+        *(SMILE * 64,) * 2, 1, *(SMILE * 64,) * 5, 1.0, SMILE * 400, *(SMILE * 64,) * 2, 1e300, 1e300, 1 << 62
+    )
     wild = State(word=state.TRANSFERS, jobs=(job,) * JOBS_MAX)
     assert len(encode_said(wild)) <= FRAME_BYTES_MAX

@@ -217,6 +217,8 @@ async def test_a_job_crosses_and_its_end_comes_back(
         await until(lambda: not there.driver.sides.away.book.records, "it is forgotten away")
         assert here.cell.bound == set()
         assert len(here.driver.starters) == 0
+        (over,) = here.driver.sides.over
+        assert (over.key.job, over.user, over.id, over.end) == ("12", ME, "1001", end), "it is kept for a while"
 
 
 def on_disk(side: Side) -> tuple[dict[str, HomeRecord], dict[str, AwayRecord]]:

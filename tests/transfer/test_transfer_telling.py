@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from msgspec.structs import replace
 
 from subord.runtime.transfer.state import COMES, JOBS_MAX, LEAVES
@@ -65,6 +67,25 @@ def test_of_many_jobs_the_first_are_told_and_all_are_counted() -> None:
     told = state_of(sides_of(of_home, []), Seen(), LinkCounts(), 1, "gridengine")
     assert (len(told.jobs), told.left_out, told.leaving) == (JOBS_MAX, 7, {"abroad": JOBS_MAX + 7})
     assert told.jobs[0].job == "1"
+
+
+def test_jobs_that_are_over_are_told_last_with_what_they_have_used() -> None:
+    """The newest first. What the other cluster says of its usage may be no amount."""
+    usage = Usage(host="run1", wall_s=20.0, cpu_s=12.5, memory_bytes=300 << 20)
+    over = tuple(HomeRecord(key=key(each), state=HomeState.ENDED, end=End(usage=usage)) for each in (1, 2, 3))
+    wild = HomeRecord(key=key(5), state=HomeState.ENDED, end=End(usage=Usage(wall_s=math.inf, cpu_s=math.nan)))
+    both = sides_of([over[2], HomeRecord(key=key(4), state=HomeState.ABROAD)], [])
+    told = state_of(both._replace(over=(*over, wild)), Seen(), LinkCounts(), 1, "gridengine")
+    assert [(each.job, each.is_over) for each in told.jobs] == [
+        ("4", False),
+        ("3", False),
+        ("5", True),
+        ("2", True),
+        ("1", True),
+    ]
+    last = told.jobs[-1]
+    assert (last.host, last.wall_s, last.cpu_s, last.memory_bytes) == ("run1", 20.0, 12.5, 300 << 20)
+    assert (told.jobs[2].wall_s, told.jobs[2].cpu_s, told.left_out) == (None, None, 0)
 
 
 def test_each_job_counts_once_for_each_that_is_true_of_it() -> None:

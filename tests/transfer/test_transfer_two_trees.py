@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import random
 import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -131,6 +132,49 @@ def test_suspend_resume_and_delete_follow(pair: Pair) -> None:
     pair.a.await_that(lambda: pair.a.ended_of(job), "the accounting has the job", WAIT_S_MAX)
     (run,) = pair.a.ended_of(job)
     assert (run["exit_status"].split()[0], run["failed"].split()[0]) == ("137", "100")
+
+
+def test_the_view_of_one_job_agrees_with_both_cells(pair: Pair) -> None:
+    """While it waits, runs, and when it has ended. Its user may alter it where it waits."""
+    load = Load(pair, "view")
+    pair.b.run_on_head("qmod", "-d", "all.q")
+    try:
+        spin = "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done"
+        job = pair.a.submit(f"{spin}; while [ ! -e {RUNS}/go ]; do sleep 0.2; done; exit 5")
+        there = foreign(pair.b)
+        see(pair.b, there, "qw", "hqw")
+        see_in_view(pair.a, job, id=there, state="abroad", being="queued", over=False)
+        see_in_view(pair.b, there, way="comes", job=job, id=there, user=USER)
+        pair.b.run_on_head("qalter", "-l", "h_rt=00:10:00", there, user=USER)
+    finally:
+        pair.b.run_on_head("qmod", "-e", "all.q")
+    see(pair.a, job, "r", "hr")
+    see(pair.b, there, "r", "hr")
+    see_in_view(pair.a, job, id=there, being="running", over=False)
+    outside(pair.b, f"{RUNS}/go").touch()
+    see(pair.a, job, "gone")
+    found = see_in_view(pair.a, job, id=there, end="status 5", user=USER, over=True)
+    pair.a.await_that(lambda: pair.a.ended_of(job), "the accounting has the job", WAIT_S_MAX, load.facts)
+    (home,), (away,) = pair.a.ended_of(job), pair.b.ended_of(there)
+    assert (home["exit_status"].split()[0], away["exit_status"].split()[0]) == ("5", "5")
+    assert found["host"] == away["hostname"]
+    assert found["cpu_s"] == pytest.approx(float(away["cpu"].rstrip("s")), abs=0.01)
+    assert found["wall_s"] == pytest.approx(float(away["ru_wallclock"].rstrip("s")), abs=1.0)
+    assert found["cpu_s"] > 0
+    assert found["memory_bytes"] is not None
+    assert "of processor time" in pair.a.do("jobs", job)
+
+
+def see_in_view(tree: TreeLab, number: str, /, **wanted: object) -> dict[str, Any]:
+    """`subord transfer jobs JOB`: its one job, as soon as it is so."""
+    seen: list[dict[str, Any]] = []
+
+    def is_so() -> bool:
+        seen[:] = json.loads(tree.subord("transfer", "jobs", number, "--json").stdout)["jobs"]
+        return len(seen) == 1 and wanted.items() <= seen[0].items()
+
+    tree.await_that(is_so, f"the view has {number} as {wanted}", WAIT_S_MAX, lambda: f"{seen} {tree.facts()}")
+    return seen[0]
 
 
 def test_a_bad_request_goes_home_for_good(pair: Pair) -> None:

@@ -49,7 +49,9 @@ class JobState(msgspec.Struct, frozen=True, array_like=True):
     """A job that crosses. `way`: LEAVES or COMES. `job`, `task`: at home; 0: it is no task of an array. `user`: of
     this cluster, "": not known any more. `state`: a word of services/transfer/states.py or exchange.py. `id`: in the
     batch system away, "": none yet. `being`: as it was seen there last. `wanted`: what home wants. `since`: when it
-    was started in the transfer queue, by the clock of its home. `end`: how it has ended."""
+    was started in the transfer queue, by the clock of its home. `end`: how it has ended. `host`, `wall_s`, `cpu_s`,
+    `memory_bytes`: of the accounting where it has run, None: it does not tell. `is_over`: both sides have done all
+    about it; the last ones of this cluster are kept."""
 
     way: _Short
     job: _Short
@@ -62,6 +64,11 @@ class JobState(msgspec.Struct, frozen=True, array_like=True):
     since: float
     reason: _Text = ""
     end: _Short = ""
+    host: _Short = ""
+    wall_s: float | None = None
+    cpu_s: float | None = None
+    memory_bytes: int | None = None
+    is_over: bool = False
 
 
 class State(Told, frozen=True, kw_only=True):
@@ -75,7 +82,7 @@ class State(Told, frozen=True, kw_only=True):
     of jobs in this process, by words of services/transfer/driving/counting.py. `full`: jobs that were refused since
     there was no room for their records. `forged`: jobs here with marks that count for nothing. `calls`,
     `calls_failed`: of the batch system. `messages`, `bytes`, `refusals`, `failures`: of the link. `left_out`: of
-    `jobs`."""
+    `jobs` that are not over."""
 
     batch: _Text = ""
     cluster: _Short = ""

@@ -67,7 +67,7 @@ def _few(numbers: Mapping[str, int]) -> dict[str, int]:
 
 
 def _fitted_job(job: JobState) -> JobState:
-    shorts = ("way", "job", "user", "state", "id", "being", "wanted", "end")
+    shorts = ("way", "job", "user", "state", "id", "being", "wanted", "end", "host")
     if all(len(getattr(job, each)) <= SHORT_CHARS_MAX for each in shorts) and len(job.reason) <= TEXT_CHARS_MAX:
         return job
     cut = {each: getattr(job, each)[:SHORT_CHARS_MAX] for each in shorts}

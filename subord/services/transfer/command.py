@@ -11,6 +11,7 @@ from subord.services.asking import TIMEOUT_S, add_asking_nodes
 
 CHECK: Final = "show what would be published, and whether this node would accept it; change nothing"
 FOLDER: Final = "/etc/subord/transfer"
+JOB_CHARS_MAX: Final = 20
 SLOTS: Final = 40
 """As in the text."""
 
@@ -149,19 +150,32 @@ def _gids(text: str) -> str:
 
 
 def _add_jobs(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    text = "list the jobs that cross, in both directions, with their numbers in both clusters"
+    text = "list the jobs that cross, in both directions, with their numbers in both clusters; tell all of one"
     parser = actions.add_parser(
         "jobs",
         help=text,
-        description=f"{text[0].upper()}{text[1:]}: those that need a person first.",
-        epilog="exit codes: 0 if the transfer host has answered or there is no plan in force, 1 if it has not",
+        description=f"{text[0].upper()}{text[1:]}, with what it has used. Those that need a person come first.",
+        epilog="exit codes: 0 if the transfer host has answered or there is no plan in force, 1 if it has not, or "
+        "does not know the job",
     )
+    about_job = "this job alone, by its number in this cluster, also if it has ended lately; with .TASK one task"
+    parser.add_argument("job", metavar="JOB", nargs="?", type=job_number, help=about_job)
+    about_over = "also the last jobs of this cluster that have ended, or have come back, since the agent has the plan"
+    parser.add_argument("--ended", action="store_true", help=about_over)
     text = "only jobs of this user of this cluster"
     parser.add_argument("-u", "--user", metavar="USER", help=text)
     parser.add_argument("--way", choices=("leaves", "comes"), help="only jobs of this direction")
     add_json(parser)
     add_names(parser)
     add_asking(parser, TIMEOUT_S, "time for the transfer host to answer")
+
+
+def job_number(word: str) -> tuple[str, int | None]:
+    """The number of a job, and its task. Raises ArgumentTypeError."""
+    job, dot, task = word.partition(".")
+    if not (word.isascii() and job.isalnum() and len(job) <= JOB_CHARS_MAX) or (dot and not task.isdecimal()):
+        raise argparse.ArgumentTypeError(f"{word!r} must be the number of a job, such as 4711 or 4711.3")
+    return job, int(task) if dot else None
 
 
 def _add_methods(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

@@ -7,13 +7,14 @@ and for `/v1/transfer/jobs` the transfer host alone is asked. Invariant: without
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from functools import partial
 
 import trio
 
 from subord.api.handlers.control import budget_s
-from subord.api.http.server import Handler, Query, Response
+from subord.api.http.server import Handler, Query, Response, failure
 from subord.api.http.server import document as shown
 from subord.api.node_api import NodeApi
 from subord.api.query.orders import Answered, asked, covered
@@ -24,7 +25,7 @@ from subord.services.transfer.telling.answering import answer
 from subord.services.transfer.telling.documents import SiteDocument
 from subord.services.transfer.telling.published import published
 from subord.services.transfer.telling.reading import document
-from subord.services.transfer.telling.words import JOBS
+from subord.services.transfer.telling.words import JOB_FORM, JOBS, OVER, payload_for
 from subord.services.transfer.telling.words import SERVICE as NAME
 
 
@@ -43,13 +44,22 @@ async def _plan(node: NodeApi, _: Query) -> Response:
 
 
 async def _jobs(node: NodeApi, query: Query) -> Response:
+    job = query.get("job", "")
+    if job and not re.fullmatch(JOB_FORM, job, re.ASCII):
+        return failure(400, "?job= must be the number of a job: no node was asked")
     plan = published(node).plan
     if plan is None or plan.is_off:
         await trio.lowlevel.checkpoint()
         nobody = Answer(targets=Ranges())
         return shown(document(Answered(node, nobody, covered(node, nobody, 0.0))))
     targets = Ranges.of((plan.host,))
-    return shown(document(await asked(node, NAME, budget_s(query), payload=JOBS, targets=targets)))
+    return shown(document(await asked(node, NAME, budget_s(query), payload=_payload(query), targets=targets)))
+
+
+def _payload(query: Query) -> bytes:
+    if job := query.get("job", ""):
+        return payload_for(job)
+    return OVER if query.get("over") == "1" else JOBS
 
 
 async def _site(node: NodeApi, _: Query) -> Response:

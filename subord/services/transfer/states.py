@@ -69,7 +69,8 @@ class HomeState(StrEnum):
 
 
 class HomeRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """Of a job of this cluster. `spec`: in words of the other one. `first_life`: of the other side when the job was
+    """Of a job of this cluster. `spec`: in words of the other one, until it is final.
+    `user`: of this cluster, from then on. `first_life`: of the other side when the job was
     sent for the first time; None: it never was, 0: it may have been. `seen`, `being`, `id`: what the other side said
     last. `is_marked`: it goes home so that it does not leave again. `is_told`: the batch system at home has the
     outcome, or has nothing that waits for it. `is_bound`: the batch system at home does not start it again by
@@ -80,6 +81,7 @@ class HomeRecord(msgspec.Struct, frozen=True, kw_only=True):
     wanted: Wanted = Wanted.RUN
     queue: str = ""
     spec: Spec | None = None
+    user: str = ""
     first_life: int | None = None
     seen: Stage | None = None
     seen_wanted: Wanted = Wanted.RUN

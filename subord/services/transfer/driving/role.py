@@ -120,7 +120,7 @@ class Role(role.Role):
             starters=len(driver.starters),
         )
         sides = driver.sides
-        both = Both(sides.home, sides.away, sides.counts.home, sides.counts.away, sides.clock())
+        both = Both(sides.home, sides.away, sides.counts.home, sides.counts.away, sides.clock(), tuple(sides.over))
         return state_of(both, seen, link.counts, self.order.version, self._context.transfer.batch)
 
     def fail(self, fault: str) -> None:

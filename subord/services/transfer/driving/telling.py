@@ -1,14 +1,16 @@
 """What the agent tells: one State of both sides, the batch system and the link. Pure.
 
-Invariant: of many jobs those that need a person come first, then those that are on their way, the oldest first.
+Invariant: of many jobs those that need a person come first, then those that are on their way, the oldest first; the
+newest of those that are over come last.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from heapq import nsmallest
 from itertools import chain
+from math import isfinite
 from typing import Final, NamedTuple
 
 from subord.runtime.log.formats import printable
@@ -16,7 +18,7 @@ from subord.runtime.transfer.state import COMES, JOBS_MAX, LEAVES, TRANSFERS, Jo
 from subord.services.transfer.away import Away
 from subord.services.transfer.exchange import Stage
 from subord.services.transfer.home import Home
-from subord.services.transfer.jobs import End, Key
+from subord.services.transfer.jobs import End, Key, Usage
 from subord.services.transfer.linking.counts import Counts
 from subord.services.transfer.states import AwayRecord, HomeRecord, HomeState
 
@@ -40,22 +42,24 @@ class Seen(NamedTuple):
 
 
 class Both(NamedTuple):
-    """The sides, and what they have counted. `now`: by their clock."""
+    """The sides, and what they have counted. `now`: by their clock. `over`: jobs of this cluster whose end was told,
+    which may be forgotten."""
 
     home: Home
     away: Away
     left: Mapping[str, int]
     taken: Mapping[str, int]
     now: float
+    over: tuple[HomeRecord, ...] = ()
 
 
 def state_of(both: Both, seen: Seen, counts: Counts, version: int, batch: str) -> State:
     """Of a transfer host."""
-    of_home, of_away, left, taken, now = both
+    of_home, of_away, left, taken, now, over = both
     plan = of_home.plan
     room = of_away.room(now)
     offer = of_away.offer(now)
-    jobs = jobs_of(of_home, of_away)
+    jobs = jobs_of(of_home, of_away, over)
     records = len(of_home.desk.records) + len(of_away.book)
     return State(
         word=TRANSFERS,
@@ -94,21 +98,23 @@ def state_of(both: Both, seen: Seen, counts: Counts, version: int, batch: str) -
         refusals=dict(counts.refused),
         failures=dict(counts.failed),
         jobs=jobs,
-        left_out=records - len(jobs),
+        left_out=records - sum(not each.is_over for each in jobs),
     )
 
 
-def jobs_of(of_home: Home, of_away: Away) -> tuple[JobState, ...]:
+def jobs_of(of_home: Home, of_away: Away, over: Iterable[HomeRecord] = ()) -> tuple[JobState, ...]:
     """Of both directions, at most JOBS_MAX: of many records only these are spelled out."""
+    leaving, coming = of_home.desk.records, of_away.book.records
+    gone = {each.key: each for each in over if each.key not in leaving}
     ranked = chain(
-        ((_rank(each.state, key), True, key) for key, each in of_home.desk.records.items()),
-        ((_rank(each.stage, key), False, key) for key, each in of_away.book.records.items()),
+        ((_rank(each.state, key), True, key) for key, each in leaving.items()),
+        ((_rank(each.stage, key), False, key) for key, each in coming.items()),
     )
     chosen = nsmallest(JOBS_MAX, ranked)
-    return tuple(
-        _leaving(of_home.desk.records[key]) if leaves else _coming(of_away.book.records[key])
-        for _, leaves, key in chosen
-    )
+    found = [_leaving(leaving[key]) if leaves else _coming(coming[key]) for _, leaves, key in chosen]
+    newest = sorted(gone, key=lambda key: key.attempt, reverse=True)
+    found += [_leaving(gone[key], is_over=True) for key in newest[: JOBS_MAX - len(found)]]
+    return tuple(found)
 
 
 def _rank(word: str, key: Key) -> tuple[bool, bool, int]:
@@ -124,15 +130,16 @@ def _stage(record: AwayRecord) -> str:
     return record.being if record.stage == Stage.HERE and record.being is not None else record.stage
 
 
-def _leaving(each: HomeRecord) -> JobState:
-    return _job(LEAVES, each, "" if each.spec is None else each.spec.user, each.state)
+def _leaving(each: HomeRecord, *, is_over: bool = False) -> JobState:
+    return _job(LEAVES, each, each.user if each.spec is None else each.spec.user, each.state, is_over=is_over)
 
 
 def _coming(each: AwayRecord) -> JobState:
     return _job(COMES, each, each.user, each.stage)
 
 
-def _job(way: str, each: HomeRecord | AwayRecord, user: str, state: str) -> JobState:
+def _job(way: str, each: HomeRecord | AwayRecord, user: str, state: str, *, is_over: bool = False) -> JobState:
+    usage = Usage() if each.end is None else each.end.usage
     return JobState(
         way=way,
         job=each.key.job,
@@ -145,7 +152,17 @@ def _job(way: str, each: HomeRecord | AwayRecord, user: str, state: str) -> JobS
         since=each.key.attempt / MILLISECONDS,
         reason=each.reason,
         end=_end(each.end),
+        host=usage.host,
+        wall_s=_amount(usage.wall_s),
+        cpu_s=_amount(usage.cpu_s),
+        memory_bytes=usage.memory_bytes,
+        is_over=is_over,
     )
+
+
+def _amount(seconds: float | None) -> float | None:
+    """None: it is no amount, whatever the other cluster has said."""
+    return seconds if seconds is not None and isfinite(seconds) and seconds >= 0 else None
 
 
 def ending_text(record: HomeRecord) -> str:

@@ -9,6 +9,7 @@ write that failed nothing is done any more, because the sides are ahead of the d
 from __future__ import annotations
 
 import logging
+from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
@@ -27,6 +28,8 @@ from subord.services.transfer.states import HomeRecord
 logger = logging.getLogger("subord")
 Write = Callable[[home.Changes, away.Changes], int]
 Tell = Callable[[Sequence[Key], Sequence[HomeRecord]], Awaitable[None]]
+OVER_MAX: Final = 200
+"""Jobs of this cluster whose end is kept for `subord transfer jobs`."""
 TELL_S_MAX: Final = 5.0
 """For all starters that have news together; they are processes of this host that read."""
 
@@ -43,6 +46,8 @@ class Sides:
         self.away = of_away
         self.clock = clock
         self.counts = Counts()
+        self.over = deque[HomeRecord](maxlen=OVER_MAX)
+        """The last jobs of this cluster that have ended, as they were then."""
         self.presence = Presence()
         self.tell: Tell = _told
         """What is done with the news of starters."""
@@ -71,6 +76,7 @@ class Sides:
             except RecordsError as error:
                 self._failure = error
                 raise
+            self.over.extend(ended)
             for record in ended:
                 logger.info("transfer: %s", ending_text(record))
         with trio.move_on_after(TELL_S_MAX):

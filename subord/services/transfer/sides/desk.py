@@ -142,7 +142,8 @@ class Desk:
 
     def finish(self, record: HomeRecord, state: HomeState, **changes: object) -> None:
         """It is told when it is not bound any more."""
-        self.put(replace(record, state=state, spec=None, **changes))
+        user = record.user if record.spec is None else record.spec.user
+        self.put(replace(record, state=state, spec=None, user=user, **changes))
         self.settle(record.key)
 
     def settle(self, key: Key) -> None:

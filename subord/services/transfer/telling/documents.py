@@ -150,7 +150,9 @@ class JobDocument(msgspec.Struct, frozen=True, kw_only=True):
     """A job that crosses. `way`: `leaves` this cluster, or `comes` from the other one. `job`, `task`: at home, 0: it
     is no task of an array. `user`: empty: not known any more. `state`: of the exchange. `id`: in the batch system of
     the other cluster, of a job that comes in that of this one. `being`: as it was seen there. `since`: when it was
-    started in the transfer queue, by the clock of its home. `end`: `status N`, `signal N` or empty."""
+    started in the transfer queue, by the clock of its home. `end`: `status N`, `signal N` or empty. `host`, `wall_s`,
+    `cpu_s`, `memory_bytes`: of the accounting where it has run, null: not known. `over`: it does not cross any
+    more."""
 
     way: str
     job: str
@@ -164,6 +166,11 @@ class JobDocument(msgspec.Struct, frozen=True, kw_only=True):
     since_s: float | None
     reason: Sentence
     end: str
+    host: str
+    wall_s: float | None
+    cpu_s: float | None
+    memory_bytes: int | None
+    over: bool
 
 
 class TransferDocument(CoverageDocument, frozen=True, kw_only=True):

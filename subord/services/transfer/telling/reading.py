@@ -185,4 +185,9 @@ def _job(each: JobState, now: float) -> JobDocument:
         since_s=age_of(each.since, now),
         reason=each.reason,
         end=each.end,
+        host=each.host,
+        wall_s=each.wall_s,
+        cpu_s=each.cpu_s,
+        memory_bytes=each.memory_bytes,
+        over=each.is_over,
     )

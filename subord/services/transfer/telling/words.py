@@ -6,6 +6,7 @@ shown.
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Final
 
 import msgspec
@@ -16,7 +17,12 @@ from subord.services.decoding import Reader, reader
 
 SERVICE: Final = "transfer"
 JOBS: Final = b"jobs"
-"""The payload of a question for jobs."""
+"""The payload of a question for the jobs that cross now."""
+OVER: Final = b"over"
+"""For these, and those that have ended lately."""
+JOB_FORM: Final = r"[A-Za-z0-9]{1,20}"
+"""The number of a job in a batch system."""
+_JOB: Final = re.compile(rf"job ({JOB_FORM})", re.ASCII)
 
 _Version = Annotated[int, msgspec.Meta(ge=0, le=1 << 31)]
 _Word = Annotated[str, msgspec.Meta(max_length=WORD_CHARS_MAX)]
@@ -39,3 +45,14 @@ class Told(msgspec.Struct, frozen=True, array_like=True):
 
 encode: Final = msgspec.msgpack.Encoder().encode
 decode_told: Reader[Told] = reader(Told)
+
+
+def payload_for(job: str) -> bytes:
+    """Of a question for one job, which may be over."""
+    return f"job {job}".encode()
+
+
+def job_in(payload: bytes) -> str:
+    """The number of the job that it asks for; "": for none."""
+    found = _JOB.fullmatch(payload.decode(errors="replace"))
+    return "" if found is None else found[1]
