@@ -242,6 +242,11 @@ def test_a_burst_of_a_hundred_jobs_never_exceeds_the_permits(pair: Pair) -> None
     burst(pair, 100, Bounds(slots_max=50, idle=39, slots=40), WAIT_S_MAX)
 
 
+@pytest.mark.long
+def test_a_burst_of_a_thousand_jobs_never_exceeds_the_permits(pair: Pair) -> None:
+    burst(pair, 1000, Bounds(slots_max=20, idle=14, slots=15), 900.0)
+
+
 # -- faults -------------------------------------------------------------------------------------------------------
 
 
