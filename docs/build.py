@@ -51,6 +51,7 @@ import build_sparse  # noqa: E402
 import build_stories  # noqa: E402
 import build_tables  # noqa: E402
 import build_targets  # noqa: E402
+import build_transfer  # noqa: E402
 import build_watching  # noqa: E402
 
 PAGES = (
@@ -98,6 +99,7 @@ PAGES = (
     "docs/evaluation/accounting.md",
     "docs/evaluation/elastic.md",
     "docs/evaluation/machines.md",
+    "docs/evaluation/transfer.md",
     "docs/evaluation/releases.md",
     "docs/evaluation/peers.md",
     "docs/evaluation/simulator.md",
@@ -115,6 +117,7 @@ PICTURES: dict[str, Callable[[], str]] = {
     **build_paper.PICTURES,
     **build_peers.PICTURES,
     **build_running.PICTURES,
+    **build_transfer.PICTURES,
 }
 FILES: dict[str, Callable[[], str]] = build_prometheus.FILES | build_schemas.FILES
 PART = re.compile(r"(<!-- begin ([a-z-]+) -->\n?).*?(<!-- end \2 -->)", re.DOTALL)
@@ -163,6 +166,7 @@ PARTS: dict[str, Callable[[], str]] = {
     **build_shares_lab.PARTS,
     **build_sparse.PARTS,
     **build_targets.PARTS,
+    **build_transfer.PARTS,
     **build_watching.PARTS,
     **{f"story-{name}": story for name, story in build_stories.STORIES.items()},
 }

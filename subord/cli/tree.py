@@ -7,7 +7,6 @@ import json
 import sys
 
 from subord.client import exit_codes
-from subord.client.absent_node import not_shown
 from subord.client.daemon import Document, asked
 from subord.client.drawing import MARK_STYLES, cut, dot, picture, show, strokes_for
 from subord.client.folding import in_short
@@ -66,6 +65,8 @@ def run(arguments: argparse.Namespace) -> int:
         top = chosen_one(arguments, arguments.top)
         rows = part = branch(rows, names.get(top, top))
         if not part:
+            from subord.client.absent_node import not_shown
+
             raise not_shown(arguments, top, "is not in the tree just now", "nothing is drawn")
     if arguments.down:
         rows = down(rows)

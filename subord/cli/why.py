@@ -7,7 +7,6 @@ import json
 from urllib.parse import quote
 
 from subord.client import exit_codes
-from subord.client.absent_node import not_shown
 from subord.client.daemon import Document, SilentError, asked
 from subord.client.errors import CommandError
 from subord.client.naming import names_for, renamed, with_address
@@ -56,6 +55,8 @@ def _of_node(arguments: argparse.Namespace) -> Document:
     except CommandError as error:
         if NO_ANSWER not in str(error):
             raise
+        from subord.client.absent_node import not_shown
+
         raise not_shown(arguments, address, "does not answer", "no reasons are shown") from None
 
 

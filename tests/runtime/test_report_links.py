@@ -115,8 +115,14 @@ async def test_at_rest_nothing_is_sent() -> None:
         assert not leader.counters.reports_received + subordinate.counters.reports_sent
 
 
-@pytest.mark.parametrize("is_root", [True, False])
-async def test_a_fold_says_whether_it_is_of_a_root(is_root: bool) -> None:
+@pytest.mark.parametrize(("is_root", "is_settled"), [(True, True), (True, False), (False, False)])
+async def test_a_fold_says_whether_it_is_of_a_root_and_of_a_young_one(is_root: bool, is_settled: bool) -> None:
     driver: Any = End(1).driver
-    driver._tree = SimpleNamespace(is_root=is_root, every=lambda: NONE, split=lambda _: Split(True, {}, {}))
-    assert driver.folded("load").is_root is is_root
+    driver._tree = SimpleNamespace(
+        is_root=is_root,
+        is_settled=lambda _now: is_settled,
+        every=lambda: NONE,
+        split=lambda _: Split(True, {}, {}),
+    )
+    fold = driver.folded("load")
+    assert (fold.is_root, fold.is_young) == (is_root, is_root and not is_settled)
