@@ -32,7 +32,8 @@ def about() -> str:
         f"Fan-out {first['fanout']}, dense addresses, timing `{first['timing']}`. "
         f"Jobs of {first['job_s']:g} s come for {first['seconds'] / MINUTE_S:g} minutes; "
         f"the other cluster is the busy one after {first['phase_s']:g} s. "
-        f"In each tree a daemon or an agent dies every {first['every_s']:g} s on the average.\n"
+        f"In each of the two clusters a daemon or an agent dies every {first['every_s']:g} s on the average, "
+        "in the merged one twice as often.\n"
     )
     return records.about(runs, "nodes", "case") + shape
 
@@ -58,7 +59,9 @@ def _killed(what: str) -> Callable[[list[Run]], str]:
 
 
 ROWS: dict[str, Callable[[list[Run]], str]] = {
+    "load of the minute before": lambda runs: spread([run["machine"]["load"] for run in runs], 1),
     "jobs": _of("jobs"),
+    "submitted later than planned, at most, s": _of("late_s", 1),
     "of these run by the other cluster": _of("abroad"),
     "jobs that ended a minute": _of("per_min", 1),
     "from submission to end, beyond the job's own time: median, s": _of("extra_s"),
@@ -66,7 +69,7 @@ ROWS: dict[str, Callable[[list[Run]], str]] = {
     "the last job ended after, s": _of("last_s"),
     "daemons killed": _killed("daemons"),
     "agents of transfer hosts killed": _killed("agents of transfer hosts"),
-    "jobs that were lost, ran twice, or ended with another status": lambda runs: spread(
+    "faults: jobs that were lost, ran twice, or ended with another status": lambda runs: spread(
         [len(run["faults"]) for run in runs], 0
     ),
 }

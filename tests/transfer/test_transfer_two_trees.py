@@ -6,7 +6,7 @@ import json
 import random
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -58,7 +58,17 @@ def widened(pair: Pair, slots_max: int, idle_pending_max: int, slots: int) -> It
     finally:
         pair.publish(slots_max=LIMIT, permit_s=PERMIT_S, idle_pending_max=100)
         for each in pair.trees:
-            each.widen(SLOTS, 40)
+            each.widen(SLOTS, 40, pairs.THRESHOLD)
+
+
+@contextmanager
+def closed(tree: TreeLab, queue: str) -> Iterator[None]:
+    """No job of the queue starts meanwhile."""
+    tree.run_on_head("qmod", "-d", queue)
+    try:
+        yield
+    finally:
+        tree.run_on_head("qmod", "-e", queue)
 
 
 def see(tree: TreeLab, job: str, *states: str) -> None:
@@ -170,7 +180,8 @@ def see_in_view(tree: TreeLab, number: str, /, **wanted: object) -> dict[str, An
     seen: list[dict[str, Any]] = []
 
     def is_so() -> bool:
-        seen[:] = json.loads(tree.subord("transfer", "jobs", number, "--json").stdout)["jobs"]
+        said = tree.subord("transfer", "jobs", number, "--json").stdout
+        seen[:] = json.loads(said)["jobs"] if said else []  # a busy daemon may be silent for once
         return len(seen) == 1 and wanted.items() <= seen[0].items()
 
     tree.await_that(is_so, f"the view has {number} as {wanted}", WAIT_S_MAX, lambda: f"{seen} {tree.facts()}")
@@ -226,9 +237,11 @@ def burst(pair: Pair, count: int, bounds: Bounds, seconds: float) -> None:
     than come while at most `idle` wait."""
     with widened(pair, *bounds):
         load = Load(pair, f"burst{count}")
-        pair.a.run_on_head("qmod", "-d", QUEUE)
-        load.burst(pair.a, count, 0.2)
-        pair.a.run_on_head("qmod", "-e", QUEUE)  # all of them start there at once
+        with closed(pair.b, "all.q"):
+            with closed(pair.a, QUEUE):
+                load.burst(pair.a, count, 0.2)  # all of them start there at once
+            there: Callable[[], bool] = lambda: load.foreign(pair.b) > bounds.idle  # noqa: E731
+            pair.b.await_that(there, "as many wait as may", WAIT_S_MAX, load.facts)
         load.await_ended(seconds)
         load.await_forgotten(WAIT_S_MAX)
         assert load.faults() == []
@@ -327,9 +340,10 @@ def test_a_link_that_is_cut_for_ten_minutes_in_a_burst_of_two_hundred_jobs(pair:
     """All of them are abroad then, and end while it is cut."""
     with widened(pair, 200, 1000, 20):
         load = Load(pair, "long")
-        load.burst(pair.a, 200, 40.0)
-        pair.b.await_that(lambda: load.foreign(pair.b) == 200, "all jobs are abroad", WAIT_S_MAX, load.facts)
-        pair.cut()
+        with closed(pair.b, "all.q"):
+            load.burst(pair.a, 200, 40.0)
+            pair.b.await_that(lambda: load.foreign(pair.b) == 200, "all jobs are abroad", WAIT_S_MAX, load.facts)
+            pair.cut()
         time.sleep(600.0)
         assert len(load.left()) == 200, "no end has come home"
         pair.mend()

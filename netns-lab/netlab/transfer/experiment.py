@@ -18,6 +18,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, Final
@@ -29,6 +30,7 @@ from netlab.elastic.hosted import HEAD
 from netlab.errors import LabError
 from netlab.experiments.evaluate import Evaluation, Run, is_measured
 from netlab.experiments.verdicts import of_measured
+from netlab.processes.launch import Progress
 from netlab.transfer import exchange
 from netlab.transfer import pair as pairs
 from netlab.transfer.exchange import Arrival, Lived
@@ -45,6 +47,8 @@ QUEUES: Final = f"all.q,{QUEUE}"
 OPEN_S_MAX: Final = 120.0
 END_S_MAX: Final = 900.0
 DEAD_S: Final = 3.0
+AGENTS: Final = 0.2
+"""Of all deaths, those of agents of transfer hosts."""
 PERMIT_S: Final = 30
 """A job that has no permit by then waits again, and starts where there is place."""
 
@@ -52,7 +56,8 @@ PERMIT_S: Final = 30
 @dataclass(frozen=True, kw_only=True)
 class Plan(Evaluation):
     """`nodes`: of each of the two clusters. `job_s`: how long a job runs. `phase_s`: after which the other cluster is
-    the busy one. `every_s`: a daemon or an agent of each tree is killed so often, on the average."""
+    the busy one. `every_s`: a daemon or an agent of each of the
+    two clusters is killed so often, on the average; of the merged one twice as often."""
 
     nodes: tuple[int, ...] = (50,)
     fanout: int = 8
@@ -81,16 +86,18 @@ def measure_one(plan: Plan, nodes: int, number: int, case: str) -> Record:
     hosts = nodes - HEAD
     arrivals = exchange.schedule(hosts * SLOTS, plan.job_s, plan.phase_s, plan.seconds, number)
     with raised(plan, hosts, case) as pair:
-        load, killed = Load(pair, case), Counter[str]()
-        with churned(pair.trees, plan.every_s, number, killed):
-            began_at = feed(load, arrivals, plan.job_s, plan.progress)
-        load.await_ended(END_S_MAX)
+        load = Load(pair, case)
+        with churned(pair.trees, plan.every_s * len(pair.trees) / 2, number) as killed:
+            began_at, late_s = feed(load, arrivals, plan.job_s, plan.progress)
+        with suppress(LabError):  # what has not ended is among the faults
+            load.await_ended(END_S_MAX)
         return {
             "jobs": len(load.jobs),
             **exchange.of_jobs(lived(load), plan.job_s, began_at),
+            "late_s": round(late_s, 1),
             "abroad": load.abroad(),
-            "killed": dict(killed),
-            "faults": load.faults(),
+            "killed": killed,
+            "faults": [*load.faults(), *(f"{job.tag} has not ended" for job in load.left())],
         }
 
 
@@ -111,17 +118,18 @@ def raised(plan: Plan, hosts: int, case: str) -> Iterator[Pair]:
         yield pair
 
 
-def feed(load: Load, arrivals: Sequence[Arrival], job_s: float, progress: Any) -> float:
+def feed(load: Load, arrivals: Sequence[Arrival], job_s: float, progress: Progress) -> tuple[float, float]:
     """Submits each job at its time, or as soon after it as the batch system takes it; when that began, by the clock
-    of the machine."""
-    began_at, began = time.time(), time.monotonic()
+    of the machine, and how late a job was at most, s."""
+    began_at, began, late_s = time.time(), time.monotonic(), 0.0
     trees = load.pair.trees
     queue = QUEUES if len(trees) > 1 else gridengine.QUEUE
     for number, each in enumerate(arrivals):
         time.sleep(max(0.0, began + each.at_s - time.monotonic()))
+        late_s = max(late_s, time.monotonic() - began - each.at_s)
         load.submit(trees[each.side % len(trees)], each.status, job_s, queue=queue)
         progress("jobs submitted", number + 1, len(arrivals))
-    return began_at
+    return began_at, late_s
 
 
 def lived(load: Load) -> list[Lived]:
@@ -137,36 +145,39 @@ def lived(load: Load) -> list[Lived]:
 
 
 @contextmanager
-def churned(trees: Sequence[TreeLab], every_s: float, seed: int, killed: Counter[str]) -> Iterator[None]:
-    """In each tree a daemon, or the agent of the transfer host, is killed now and then, and comes back. `killed`
-    counts what was."""
-    over = threading.Event()
-    threads = [
-        threading.Thread(target=_churn, args=(each, every_s, random.Random(f"{seed} {number}"), over, killed))
-        for number, each in enumerate(trees)
-    ]
-    for each in threads:
-        each.start()
-    try:
-        yield
-    finally:
-        over.set()
-        for each in threads:
-            each.join()
+def churned(trees: Sequence[TreeLab], every_s: float, seed: int) -> Iterator[dict[str, int]]:
+    """In each tree a daemon, or the agent of the transfer host, is killed now and then, and comes back. How many of
+    each were, when the block has ended. Raises LabError: one did not come back."""
+    over, killed = threading.Event(), Counter[str]()
+    with ThreadPoolExecutor(len(trees)) as at_once:
+        under_way = [
+            at_once.submit(_churn, each, every_s, random.Random(f"{seed} {number}"), over)
+            for number, each in enumerate(trees)
+        ]
+        found: dict[str, int] = {}
+        try:
+            yield found
+        finally:
+            over.set()
+        for each in under_way:
+            killed += each.result()
+        found.update(killed)
 
 
-def _churn(tree: TreeLab, every_s: float, chance: random.Random, over: threading.Event, killed: Counter[str]) -> None:
+def _churn(tree: TreeLab, every_s: float, chance: random.Random, over: threading.Event) -> Counter[str]:
+    killed = Counter[str]()
     while not over.wait(chance.expovariate(1 / every_s)):
-        position = chance.choice(tree.lab.positions)
-        if position == HEAD and chance.random() < 0.5:
+        if chance.random() < AGENTS:
             with suppress(LabError):  # it is being started again
                 tree.kill_agent()
                 killed["agents of transfer hosts"] += 1
             continue
+        position = chance.choice(tree.lab.positions)
         tree.lab.kill(position)
         time.sleep(DEAD_S)
         tree.lab.start(position)
         killed["daemons"] += 1
+    return killed
 
 
 # -- for people ------------------------------------------------------------------------------------------------------

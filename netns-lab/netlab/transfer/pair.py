@@ -17,6 +17,8 @@ from netlab.errors import LabError
 from netlab.transfer.trees import PORT, QUEUE, TreeLab
 
 CABLE: Final = "cable"
+THRESHOLD: Final = 5
+"""Of the sensors: jobs leave while less is there."""
 NETWORKS: Final = ("10.91.0.0/24", "10.92.0.0/24")
 LINK: Final = ("10.93.0.1", "10.93.0.2")
 _RULES: Final = f"""
@@ -117,7 +119,7 @@ def running(names: tuple[str, str] = ("a", "b"), *, transfer_slots: int = 40, **
             stack.callback(each.__exit__)
         pair = Pair((trees[0], trees[1]))
         pair.lay()
-        list(at_once.map(lambda each: each.set_up(slots=transfer_slots, threshold=5, sensor_s=2), trees))
+        list(at_once.map(lambda each: each.set_up(slots=transfer_slots, threshold=THRESHOLD, sensor_s=2), trees))
         yield pair
 
 

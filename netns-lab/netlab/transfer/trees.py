@@ -31,6 +31,7 @@ from subord.services.batch.running import Commands
 from subord.services.transfer.cells.gridengine import setup
 from subord.services.transfer.cells.gridengine.settings import Settings
 from subord.services.transfer.linking.certificate import Identity, ensured
+from subord.services.transfer.plan import SENSED
 
 AGENT: Final = "netlab.transfer.agent"
 SUPPLIER: Final = "netlab.elastic.supplier"
@@ -109,12 +110,14 @@ class TreeLab(HostedLab):
             raise LabError(f"The cell of {self.name} cannot be set up: {done}.")
         self.restart_execd()
 
-    def widen(self, slots: int, transfer_slots: int) -> None:
-        """So many slots of the hosts that run jobs, and of the transfer queue, which is always open."""
+    def widen(self, slots: int, transfer_slots: int, threshold: int | None = None) -> None:
+        """So many slots of the hosts that run jobs, and of the transfer queue. `threshold`: of its sensor; None: the
+        queue is always open."""
+        gate = "NONE" if threshold is None else f"{SENSED}={threshold}"
         for name in self.runs:
             self.run_on_head("qconf", "-mattr", "queue", "slots", str(slots), f"{gridengine.QUEUE}@{name}")
         self.run_on_head("qconf", "-rattr", "queue", "slots", str(transfer_slots), QUEUE)
-        self.run_on_head("qconf", "-rattr", "queue", "load_thresholds", "NONE", QUEUE)
+        self.run_on_head("qconf", "-rattr", "queue", "load_thresholds", gate, QUEUE)
 
     def restart_execd(self) -> None:
         """That of the transfer host, so that it has the sensor; its jobs go on."""
