@@ -19,8 +19,8 @@ import trio
 from subord.api.models import nodes
 from subord.api.models.coverage import Coverage, MissingDocument
 from subord.api.node_api import NodeApi
-from subord.api.query.orders import NAMED_MAX, NOTES, Answered, asked
-from subord.core.carriage.engine.causes import YOUNG_ROOT, sentence
+from subord.api.query.orders import NAMED_MAX, YOUNG_NOTE, Answered, asked
+from subord.core.carriage.engine.causes import sentence
 from subord.core.carriage.engine.frames import Unreadable
 from subord.core.carriage.engine.ranges import Ranges
 from subord.core.carriage.reports.answer import decode_fold, encode_fold
@@ -122,7 +122,7 @@ def fold_coverage(node: NodeApi, fold: Fold) -> Coverage:
             for each in said.missing
         ),
         oldest_ms=round(fold.oldest_s * 1000, 1),
-        note=NOTES[YOUNG_ROOT] if fold.is_young else None,
+        note=YOUNG_NOTE if fold.is_young else None,
     )
 
 

@@ -115,11 +115,36 @@ async def test_a_new_root_that_has_not_compared_its_register_says_so() -> None:
     for each in (root, node):
         _, document = await get(each, "/v1/members")
         assert not document["complete"]
-        assert "10.0.0.1 (root) has only just come" in document["note"]
+        assert "10.0.0.1 (root) has only just become root" in document["note"]
     assert addresses(document)["10.0.0.20"] == "gone"
     root.tracker.membership.exchange.compared.add(REGISTER)
     _, document = await get(node, "/v1/members")
     assert document["complete"]
+
+
+async def test_the_list_of_a_new_root_counts_at_every_node() -> None:
+    """Else nodes that the root lists as live are stale at another node, or not listed at all."""
+    world = World()
+    root, node = world.node(1), world.node(7)
+    world.known, world.newly_placed = {1: root, 7: node}, {1}
+    remember(node, Run(3, 4, UP), Run(20, 20, Record(2, State.DOWN)), Run(21, 21, Record(2, State.LEFT)))
+    _, document = await get(node, "/v1/members")
+    assert addresses(document) == {f"10.0.0.{n}": "live" for n in range(1, 12)} | {"10.0.0.20": "gone"}
+    assert document["parted"] == ["10.0.0.21"]
+    assert not document["complete"]
+    assert "10.0.0.1 (root)" in document["note"]
+    assert "register of 10.0.0.7" in document["note"]
+
+
+async def test_the_list_of_a_node_that_is_no_root_any_more_is_not_taken() -> None:
+    """It lists only its branch."""
+    world = World()
+    node = world.node(7)
+    world.lying[1] = msgspec.json.encode(members.own(world.node(2)))
+    remember(node, Run(1, 11, UP))
+    _, document = await get(node, "/v1/members")
+    assert addresses(document)["10.0.0.4"] == "stale"
+    assert not document["complete"]
 
 
 UP = Record(1, State.UP)

@@ -16,9 +16,10 @@ from subord.api.handlers.own_problems import Said
 from subord.api.models import nodes
 from subord.api.models.fields import ErrorsDocument, ProblemDocument, ProblemsDocument
 from subord.api.node_api import Question
-from subord.api.query.orders import Answered, covered
+from subord.api.query.orders import YOUNG_NOTE, Answered, covered
 from subord.core.carriage.documents import Document
 from subord.core.carriage.engine.bounds import RESULT_BYTES_MAX
+from subord.core.carriage.engine.causes import sentence
 from subord.core.carriage.engine.interface import Answer
 from subord.core.carriage.engine.ranges import Ranges
 from subord.core.events import LostCause
@@ -31,6 +32,7 @@ from subord.core.view import Liveness, Refusal
 from subord.runtime.problems import LATELY_S, LINES_MAX, RecentProblems, of_loss
 from subord.sealing.host_certificates import Word
 from subord.sealing.keys import key_of, keyring_of
+from subord.services.asking import coverage_line
 from tests.api.fake_node_api import FakeNode, World, key_ring_of
 
 BUDGET_S = 0.8
@@ -115,6 +117,43 @@ async def test_a_node_that_knows_no_root_says_so(autojump_clock: MockClock) -> N
     answer = Answer(targets=Ranges.of((4,)), missing=(("no coordinator", Ranges.of((4,))),), is_resolved=False)
     told = Answered(node, answer, covered(node, answer, 0.1))
     assert told.note == "10.0.0.4 knows no root just now: other nodes than those below it could not be asked"
+
+
+@pytest.mark.parametrize("lacks", ["too large", "busy", "cancelled", "expired"])
+def test_an_order_that_was_not_passed_on_says_nothing_of_a_coordinator(lacks: str) -> None:
+    """The cause of the missing nodes says it; the root is well."""
+    node, all_nodes = World().node(4), Ranges.of((1, 2, 4))
+    answer = Answer(targets=all_nodes, missing=((lacks, all_nodes),), is_resolved=False, lacks=lacks)
+    coverage = covered(node, answer, 0.1)
+    assert (coverage.complete, coverage.note) == (False, None)
+    found = {**msgspec.to_builtins(coverage), "missing": [{"cause": lacks, "count": 3, "addresses": [], "nodes": ""}]}
+    assert "coordinator" not in coverage_line(found)
+    assert Answered(node, answer, coverage).note == sentence(lacks)
+    unknown = Answer(targets=Ranges(()), is_resolved=False, lacks=lacks)
+    assert covered(node, unknown, 0.1).note == sentence(lacks)
+
+
+@pytest.mark.parametrize("lacks", ["no coordinator", "older release", "word of a later release"])
+def test_an_order_without_coordinator_says_so(lacks: str) -> None:
+    node, own = World().node(4), Ranges.of((4,))
+    answer = Answer(targets=own, missing=((lacks, own),), is_resolved=False, lacks=lacks)
+    assert covered(node, answer, 0.1).note == "no coordinator that knows all members was found"
+
+
+def test_the_answer_of_a_young_root_says_so_without_advice() -> None:
+    """To ask again would repeat an order with effects. The root lists so many nodes all the same."""
+    node, answer = World().node(4), Answer(targets=Ranges.of((1, 2)), is_resolved=False, lacks="young root")
+    answered = Answered(node, answer, covered(node, answer, 0.1))
+    assert answered.coverage.note == answered.note == YOUNG_NOTE
+    assert "again" not in YOUNG_NOTE
+    assert problems.document(answered).listed == 2
+
+
+async def test_a_young_root_reports_to_older_nodes_not_as_of_all() -> None:
+    world = World()
+    assert (await problems.of_branch(world.node(1), BUDGET_S, is_whole=True)).is_whole
+    world.newly_placed = {1}
+    assert not (await problems.of_branch(world.node(1), BUDGET_S, is_whole=True)).is_whole
 
 
 async def test_nodes_of_an_older_release_are_named_and_not_called_silent() -> None:

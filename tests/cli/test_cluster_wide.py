@@ -331,6 +331,19 @@ def test_maintenances_are_listed_and_ended(capsys: pytest.CaptureFixture[str]) -
         assert capsys.readouterr().err.endswith("192.0.2.1; nothing was changed\n")
 
 
+def test_nothing_is_forgotten_while_not_all_members_are_known(capsys: pytest.CaptureFixture[str]) -> None:
+    """A node that is up would not be listed, and lose its pinned key."""
+    world = World()
+    world.newly_placed = {1}
+    with fake_daemon(remembering(world)) as path:
+        words = ["forget", "10.0.0.12", "--reason", "sold", "--socket", path]
+        assert main(words) == exit_codes.TRY_AGAIN
+        error = capsys.readouterr().err
+        assert "not all members are known just now: 10.0.0.1 (root)" in error
+        assert error.endswith("; nothing was changed\n")
+        assert printed(capsys, "members", "--forgotten", "--list", "--socket", path) == []
+
+
 @over(
     ("words", "text"),
     [

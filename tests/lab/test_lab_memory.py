@@ -77,6 +77,7 @@ class Orders:
         position = min(self.up) if what == "kill the root" else self.chance.choice(sorted(self.up))
         if what == "forget" and self.down:
             position = self.chance.choice(sorted(self.down))
+            self.until_known(min(self.up))
             self.command(min(self.up), "forget", self.lab.address(position), "--reason", "sold")
             self.down.discard(position)
         elif what in ("kill", "kill the root", "leave") and len(self.up) > 5:
@@ -96,6 +97,13 @@ class Orders:
         else:
             self.start_all()
         return f"{what} {position}"
+
+    def until_known(self, position: int) -> None:
+        """Until a node lists all members, without which no node is forgotten. A new root needs a while."""
+        until = time.monotonic() + ALIKE_S_MAX
+        while not self.asked(position, "/v1/members")["complete"]:
+            assert time.monotonic() < until, self.said(position, "members")
+            time.sleep(0.2)
 
     def until_all_agree(self) -> None:
         """Until three nodes name exactly the nodes that are up and down, in each answer that names nodes."""

@@ -2,7 +2,8 @@
 
 Input: the roster of the root, and the register of members, which every node holds. Output: one row for each node that
 is present, on its way, missing or gone. A list without the roster of the root says so in its note; it then has the
-same members, and only this node's branch says more about them.
+same members, and only this node's branch says more about them. A root that is too new to know all members says so,
+too; to its list another node adds those that only its own register has.
 """
 
 from __future__ import annotations
@@ -35,9 +36,27 @@ async def of_cluster(node: NodeApi) -> MembersDocument:
             found = AskFailure(f"{found.asked} (root) names nodes of another network", "unreadable")
         elif found.complete:
             return found
+        elif _is_of_root(found):
+            return _with_register(found, registered(node))
     why = found.reason if isinstance(found, AskFailure) else found.note or f"{found.asked} is not the root any more"
     note = f"{why}: nodes that are not below {node.address} are as its register has them"
     return _document(node, node.roster(), listing.expected(node.tracker.membership.register), note)
+
+
+def _is_of_root(found: MembersDocument) -> bool:
+    """Whether the list is of a root, which may be too new to know all members."""
+    return any(each.address == found.asked and each.place is Place.ROOT for each in found.members)
+
+
+def _with_register(found: MembersDocument, own: MembersDocument) -> MembersDocument:
+    """The list of a new root, and the nodes that only this node knows; what the root lists is as the root has it."""
+    listed = {each.position for each in found.members}
+    more = (each for each in own.members if each.position not in listed)
+    members = tuple(sorted((*found.members, *more), key=lambda each: each.position))
+    present = {each.address for each in members}
+    parted = tuple(each for each in dict.fromkeys((*found.parted, *own.parted)) if each not in present)
+    note = f"{found.note}: nodes that it does not list are as the register of {own.asked} has them"
+    return msgspec.structs.replace(found, members=members, parted=parted[:PARTED_MAX], note=note)
 
 
 def own(node: NodeApi) -> MembersDocument:
@@ -59,7 +78,7 @@ def _why_not_whole(node: NodeApi) -> str | None:
     had."""
     if node.orders.is_settled:
         return None
-    return f"{node.address} (root) has only just come, and may not know all members yet"
+    return f"{node.address} (root) has only just become root, and may not know all members yet"
 
 
 def registered(node: NodeApi) -> MembersDocument:

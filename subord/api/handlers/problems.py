@@ -71,7 +71,8 @@ async def of_branch(node: NodeApi, budget_s: float, *, is_whole: bool) -> Proble
     """The report of this node's branch, or as a root that of the whole tree, for a node of release 0.2."""
     targets = None if is_whole else branch(node)
     answered = await asked(node, SERVICE, budget_s, targets=targets, older=OLDER_QUESTION)
-    return msgspec.structs.replace(_report(answered), is_whole=is_whole and node.roster().is_root)
+    is_of_all = is_whole and node.roster().is_root and node.orders.is_settled
+    return msgspec.structs.replace(_report(answered), is_whole=is_of_all)
 
 
 # -- of the answers ---------------------------------------------------------------------------------------------
@@ -143,7 +144,7 @@ def _missing(answered: Answered) -> ProblemsDocument:
 
 def _listed(answered: Answered) -> int | None:
     """How many nodes the coordinator lists as living; None: none was found."""
-    if not answered.answer.is_resolved:
+    if not answered.answer.is_coordinated:
         return None
     return len(answered.answer.targets) - sum(len(n) for cause, n in answered.answer.missing if cause in NOT_LISTED)
 

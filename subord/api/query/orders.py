@@ -19,7 +19,17 @@ from subord.api.models.coverage import Coverage, MissingDocument
 from subord.api.node_api import NodeApi
 from subord.api.query.older_nodes import OlderNode, OlderQuestion, report_of_root, statuses
 from subord.core.carriage.engine.bounds import TAG_BYTES
-from subord.core.carriage.engine.causes import OLDER, YOUNG_ROOT, sentence
+from subord.core.carriage.engine.causes import (
+    BUSY,
+    CANCELLED,
+    EXPIRED,
+    NO_TIME,
+    OLDER,
+    REFUSED,
+    TOO_LARGE,
+    YOUNG_ROOT,
+    sentence,
+)
 from subord.core.carriage.engine.frames import order_of
 from subord.core.carriage.engine.interface import Answer
 from subord.core.carriage.engine.ranges import Ranges
@@ -31,10 +41,11 @@ Kind = TypeVar("Kind")
 BUDGET_S: Final = 2.0
 """Of an order without a time of its own. Without hung nodes it ends much earlier; nodes that stand in for a hung root
 take more than a second."""
-NOTES: Final = {
-    YOUNG_ROOT: "the root has only just come and may not know all members yet; ask again in some seconds",
-}
-NO_COORDINATOR: Final = "no coordinator that knows all members was found"
+YOUNG_NOTE: Final = "the root has only just become root and may not know all members yet"
+"""Without the advice to ask again, which is wrong after an order with effects."""
+UNCOORDINATED: Final = "no coordinator that knows all members was found"
+NOT_PASSED_ON: Final = (BUSY, CANCELLED, EXPIRED, NO_TIME, REFUSED, TOO_LARGE)
+"""What an answer lacks although there may be a coordinator. Missing nodes have the same word as their cause."""
 NAMED_MAX: Final = 512
 """Addresses of one cause; `count` counts all."""
 
@@ -82,8 +93,10 @@ class Answered(NamedTuple):
             return note
         if self.answer.is_resolved or self.report is not None:
             return None
-        if self.answer.lacks in NOTES:
-            return NOTES[self.answer.lacks]
+        if self.answer.lacks == YOUNG_ROOT:
+            return YOUNG_NOTE
+        if self.answer.lacks in NOT_PASSED_ON:
+            return sentence(self.answer.lacks)
         node = self.node
         root = nodes.address(node.settings, node.snapshot().root)
         if root is None or root == node.address:
@@ -138,7 +151,7 @@ def _note_of(fold: Fold) -> str:
     if not fold.is_root:
         return "the node that was asked is no root just now: it knows only the nodes below it"
     if fold.is_young:
-        return NOTES[YOUNG_ROOT]
+        return YOUNG_NOTE
     if fold.left_out:
         return f"at least {fold.left_out} fields of nodes are not in the answer: no room, or another kind"
     return ""
@@ -152,8 +165,19 @@ def covered(node: NodeApi, answer: Answer, after_s: float) -> Coverage:
         complete=answer.is_whole,
         missing=tuple(_missing(node, cause, positions) for cause, positions in answer.missing if positions),
         oldest_ms=round(after_s * 1000, 1),
-        note=None if answer.is_resolved else NOTES.get(answer.lacks, NO_COORDINATOR),
+        note=_note_of_coverage(answer),
     )
+
+
+def _note_of_coverage(answer: Answer) -> str | None:
+    """Why there may be targets that are not known; None: none, or the cause of the missing nodes says it."""
+    if answer.is_resolved:
+        return None
+    if answer.lacks == YOUNG_ROOT:
+        return YOUNG_NOTE
+    if answer.lacks in NOT_PASSED_ON:
+        return None if answer.missing else sentence(answer.lacks)
+    return UNCOORDINATED
 
 
 def _missing(node: NodeApi, cause: str, positions: Ranges) -> MissingDocument:

@@ -17,7 +17,7 @@ from subord.client.naming import names_for, renamed
 from subord.client.options import add_asking, add_json, add_names, add_nodes, socket_path
 from subord.client.orders import order, statement
 from subord.client.orders.signing import add_key_option
-from subord.client.text import count
+from subord.client.text import count, printable
 
 WAIT_S = 5.0
 POLL_S = 0.2
@@ -46,7 +46,7 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
 
 def run(arguments: argparse.Namespace) -> int:
     """Says it at this node, and waits until the root has written it into the register."""
-    path, members = socket_path(arguments), asked(arguments, "/v1/members")["members"]
+    path, members = socket_path(arguments), _members(arguments)
     nodes = chosen_places(arguments, arguments.nodes)
     standings = {each["address"]: each["standing"] for each in members}
     names = names_for(arguments, nodes)
@@ -67,6 +67,16 @@ def run(arguments: argparse.Namespace) -> int:
         words = "" if is_done else "; said on this node, and not confirmed by a root yet: see `subord members`"
         print(f"{count(said['nodes'], 'node')} forgotten: {in_short(said['addresses'], total=said['nodes'])}{words}")
     return exit_codes.OK if is_done else exit_codes.NOT_REACHED
+
+
+def _members(arguments: argparse.Namespace) -> list[Document]:
+    """All members. Raises CommandError if they are not known: a node that is up and not listed is no absent one."""
+    found = asked(arguments, "/v1/members")
+    if not found["complete"]:
+        why = printable(found["note"] or "the root was not asked")
+        raise CommandError(f"not all members are known just now: {why}; nothing was changed", exit_codes.TRY_AGAIN)
+    rows: list[Document] = found["members"]
+    return rows
 
 
 def _is_done(path: str, nodes: set[str]) -> bool:
