@@ -163,6 +163,16 @@ def test_all_but_some_needs_all_members(capsys: Said) -> None:
     assert stage.asked == []
 
 
+def test_a_branch_of_a_new_root_is_not_taken_for_the_whole_branch(capsys: Said) -> None:
+    """Nodes of it may be on their way to the root still."""
+    stage = Stage(at=1)
+    stage.world.newly_placed = {1}
+    for words in ("--below 10.0.0.2", "-a -x 10.0.0.1", "--state live"):
+        assert stage.type(*words.split(), "true") == exit_codes.TRY_AGAIN
+        assert "10.0.0.1 (root) has only just become root" in capsys.readouterr().err
+    assert stage.asked == []
+
+
 def test_the_states_are_those_of_sets() -> None:
     assert STATES == choice.WORDS
 
