@@ -140,7 +140,7 @@ def test_a_full_standard_error_does_not_block_the_daemon(begin: Begin, capsys: p
     daemon = begin(stderr=writer, LOG_LEVEL="debug")
     os.close(writer)
     until(lambda: Path(daemon.control).exists(), "it runs")
-    until(lambda: daemon.command("wait", "--state", "placed", "--timeout", "20") == 0, "it has its place")
+    until(lambda: daemon.command("wait", "--timeout", "20") == 0, "it has its place")
     assert daemon.command("log-level", "info") == 0
     assert daemon.end() == 0
     os.close(reader)
@@ -149,7 +149,7 @@ def test_a_full_standard_error_does_not_block_the_daemon(begin: Begin, capsys: p
 
 def test_a_failed_start_with_a_full_pipe_keeps_its_exit_code(begin: Begin) -> None:
     first = begin()
-    until(lambda: first.command("wait", "--state", "placed", "--timeout", "1") == 0, "the first has its place")
+    until(lambda: first.command("wait", "--timeout", "1") == 0, "the first has its place")
     reader, writer = full_pipe()
     second = begin(stderr=writer)
     os.close(writer)

@@ -1,7 +1,6 @@
 """`subord wait`: returns when this node has its place, or when the whole tree is stable.
 
-The tree is stable when the root knows all members that it can know, and its roster has not changed for `QUIET_S`; the
-daemon measures this.
+The tree is stable when the root's roster is complete and has not changed for `QUIET_S`; the daemon measures this.
 """
 
 from __future__ import annotations
@@ -17,11 +16,10 @@ from subord.client.errors import CommandError
 from subord.client.options import add_asking, add_json, socket_path, whole_number
 
 QUIET_S = 3.0
-"""The roster of the root has not changed for this long when a tree is stable."""
+"""A tree is stable when the root's roster has not changed for this long."""
 POLL_S_MIN, POLL_S_MAX = 0.1, 0.5
 LOOK_S_MAX = 5.0
-TIMEOUT_S = 60.0
-"""A new root may need more than half a minute until it knows all members that it can know."""
+TIMEOUT_S = 30.0
 
 
 def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -29,9 +27,8 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     parser = subparsers.add_parser(
         "wait",
         help="wait until this node has its place, or the tree is stable",
-        description="Wait until this node has its place in the tree (placed), or until it has, the root knows all "
-        f"members, and its roster has not changed for {QUIET_S:g} s (stable). It waits for a daemon that does not "
-        "answer yet.",
+        description="Wait until this node has its place in the tree (placed), or until it has and the root's "
+        f"roster has not changed for {QUIET_S:g} s (stable). It waits for a daemon that does not answer yet.",
     )
     parser.add_argument("--state", choices=("placed", "stable"), default="stable", help="default: stable")
     parser.add_argument("--nodes", metavar="N", type=whole_number(1), help="stable only with exactly N live nodes")
@@ -108,7 +105,5 @@ def _look(path: str, arguments: argparse.Namespace, look_s: float) -> tuple[str 
             return str(error), POLL_S_MAX, error
         raise
     missing = unstable(tree, arguments.nodes)
-    if not tree["complete"]:
-        return missing, POLL_S_MAX, None
     # Asking earlier is useless: the quiet time cannot be over yet.
     return missing, min(max(QUIET_S - tree["quiet_s"], POLL_S_MIN), POLL_S_MAX), None

@@ -30,16 +30,6 @@ async def test_from_any_node_it_is_the_roots_roster(position: int, autojump_cloc
     assert world.asked == ([] if position == 1 else [1])
 
 
-@pytest.mark.parametrize("position", [1, 11])
-async def test_a_new_root_may_not_know_all_members(position: int, autojump_clock: MockClock) -> None:
-    """So `subord exec --below` does not take a part of a branch for all of it, and `subord wait` waits."""
-    world = World()
-    world.newly_placed = {1}
-    found = await search(world, position, autojump_clock)
-    assert (found.complete, found.report.owner, len(found.report.rows)) == (False, "10.0.0.1", 11)
-    assert found.note == "10.0.0.1 (root) has only just become root, and may not know all members yet"
-
-
 @pytest.mark.parametrize("how", ["hung", "gone"])
 async def test_without_the_root_the_highest_answering_node_is_used(how: str, autojump_clock: MockClock) -> None:
     world = World()

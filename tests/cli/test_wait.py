@@ -57,17 +57,6 @@ def test_a_stable_tree_is_reported_from_any_node(capsys: pytest.CaptureFixture[s
     assert (result["state"], result["reached"], result["missing"]) == ("stable", True, None)
 
 
-def test_a_tree_whose_root_may_not_know_all_members_is_not_stable(capsys: pytest.CaptureFixture[str]) -> None:
-    """Else `subord wait --state stable && subord exec -a` fails at a start."""
-    world = World()
-    world.newly_placed = {1}
-    with fake_daemon(world.node(9)) as path:
-        assert main(["wait", "--socket", path, "--nodes", "11", "--timeout", "0.1"]) == exit_codes.NOT_REACHED
-        assert "has only just become root, and may not know all members yet" in capsys.readouterr().err
-        world.newly_placed.clear()
-        assert main(["wait", "--socket", path, "--nodes", "11"]) == exit_codes.OK
-
-
 def test_it_waits_until_the_state_comes() -> None:
     class Slow(FakeNode):
         looks = 0

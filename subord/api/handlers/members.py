@@ -17,7 +17,6 @@ from subord.api.models.fields import StatusDocument, WhyDocument
 from subord.api.models.members import MemberDocument, MemberLiveness, MembersDocument, RosterDocument
 from subord.api.node_api import AskFailure, NodeApi
 from subord.api.query.peer import ask_root
-from subord.api.query.root_query import YOUNG
 from subord.core.members import listing, statements
 from subord.core.members.register import Record, State
 from subord.core.members.statements import Maintenance
@@ -79,7 +78,7 @@ def _why_not_whole(node: NodeApi) -> str | None:
     had."""
     if node.orders.is_settled:
         return None
-    return f"{node.address} (root) {YOUNG}"
+    return f"{node.address} (root) has only just become root, and may not know all members yet"
 
 
 def registered(node: NodeApi) -> MembersDocument:

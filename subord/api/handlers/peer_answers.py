@@ -28,7 +28,7 @@ async def _document(node: NodeApi, question: Question) -> msgspec.Struct:  # noq
         case "why":
             return members.why(node)
         case "roster":
-            return nodes.own_roster(node)
+            return nodes.roster(node.settings, node.roster())
         case "members":
             return members.own(node)
         case "changes":

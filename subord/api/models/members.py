@@ -81,7 +81,7 @@ class RosterDocument(Document, frozen=True, kw_only=True):
     """The subtree of one node, the node itself first. `quiet_s`: seconds since the last change in it.
 
     `unlisted`: nodes that reported to the root that they stand below it, and are not in its list. `refused`: as in
-    the status. `is_young`: of a root that may not know all members yet.
+    the status.
     """
 
     owner: Address
@@ -92,7 +92,6 @@ class RosterDocument(Document, frozen=True, kw_only=True):
     rows: tuple[RowDocument, ...]
     unlisted: tuple[Address, ...] = ()
     refused: Sentence | None = None
-    is_young: bool = False
 
 
 class TreeDocument(Document, frozen=True, kw_only=True):
@@ -101,8 +100,7 @@ class TreeDocument(Document, frozen=True, kw_only=True):
     `nodes` counts live nodes; `stale`, `missing`, `gone` and `held` count rows of that standing, and held ones are
     live; `down` counts missing and gone ones, `maintained` the rows under maintenance.
     `at_home` counts live rows that are no guests, `depth` the edges from the root to the lowest live one. `complete`
-    is false if `asked` is not the root, or may not know all members yet; then `note` says why. `refused`: as in the
-    status of the root.
+    is false if `asked` is not the root; then `note` says why. `refused`: as in the status of the root.
     """
 
     nodes: int

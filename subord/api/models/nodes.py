@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable
 
-from msgspec.structs import asdict, replace
+from msgspec.structs import asdict
 
 from subord import __version__
 from subord.api.models.document import time_text
@@ -183,13 +183,6 @@ def roster(shared: Settings, view: RosterView) -> RosterDocument:
         unlisted=addresses(shared, view.unlisted),
         refused=view.refused,
     )
-
-
-def own_roster(node: NodeApi) -> RosterDocument:
-    """The subtree of this node, as other nodes get it."""
-    view = node.roster()
-    is_young = view.is_root and not node.orders.is_settled
-    return replace(roster(node.settings, view), is_young=is_young)
 
 
 def _row(shared: Settings, row: RosterRow) -> RowDocument:

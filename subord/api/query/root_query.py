@@ -6,8 +6,6 @@ the root first, then the nodes that answers name, then the path from below.
 
 from __future__ import annotations
 
-from typing import Final
-
 from subord.api.models import nodes
 from subord.api.models.members import RosterDocument
 from subord.api.node_api import NodeApi
@@ -17,14 +15,13 @@ HOPS_MAX = 16
 """Nodes that are asked before the search ends."""
 NAMED_MAX = 4
 """Nodes that a note names of those that the root does not list."""
-YOUNG: Final = "has only just become root, and may not know all members yet"
 ASK_SHARE = 0.45
 """One node gets this share of the time that is left."""
 
 
 async def find_roster(node: NodeApi) -> TreeReport[RosterDocument]:
     """The root's roster, or the largest one that could be had. Takes at most `ASK_S_MAX`."""
-    own = best = nodes.own_roster(node)
+    own = best = nodes.roster(node.settings, node.roster())
     walk = Walk(node, own.root, ASK_S_MAX, ASK_SHARE)
     waiting = [*nodes.path(node), *_above(own)]  # the last one is asked first
     asked = {own.owner}
@@ -53,13 +50,12 @@ def _why_not_root(own: RosterDocument, walk: Walk) -> str:
 
 
 def _of_root(roster: RosterDocument, asker: str) -> TreeReport[RosterDocument]:
-    """All that the root lists. `asker` stands in its tree, and other nodes may have told the root that they do.
-    Others may be on their way to a root that is new."""
+    """All that the root lists. `asker` stands in its tree, and other nodes may have told the root that they do."""
     unlisted = dict.fromkeys(roster.unlisted)
     if all(row.address != asker for row in roster.rows):
         unlisted[asker] = None
     if not unlisted:
-        return TreeReport(roster, roster.owner, f"{roster.owner} (root) {YOUNG}" if roster.is_young else None)
+        return TreeReport(roster, roster.owner, None)
     named = ", ".join(list(unlisted)[:NAMED_MAX]) + (" and others" if len(unlisted) > NAMED_MAX else "")
     note = f"{roster.owner} (root) does not list {named}: a leader above does not report it"
     return TreeReport(roster, roster.owner, note)

@@ -80,6 +80,7 @@ def _members(arguments: argparse.Namespace) -> list[Document]:
 
 def _branch(arguments: argparse.Namespace, top: str) -> list[Document]:
     address = chosen_one(arguments, top)
+    _known(arguments, "/v1/members")  # nodes of the branch may be on their way to a root that is new
     rows = branch(_known(arguments, "/v1/tree?form=rows")["rows"], address)
     if not rows:
         raise CommandError(f"{top} is not in the tree just now; {NOTHING}", exit_codes.NO_SUCH_NODE)
