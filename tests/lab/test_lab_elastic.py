@@ -71,9 +71,12 @@ def test_a_node_of_the_supplier_has_a_daemon_an_agent_and_a_host_of_its_own(bare
     with pytest.raises(LabError, match="no such user"):
         bare.run("node001", "id", USER)
     names = (*NAMES.values(), "node001")
-    done = bare.subord("exec", "--all", "--", "hostname")
-    assert done.returncode == 0, done.stderr
-    assert all(name in done.stdout for name in names)
+
+    def all_run_it() -> bool:
+        done = bare.subord("exec", "--all", "--", "hostname")
+        return done.returncode == 0 and all(name in done.stdout for name in names)
+
+    bare.await_that(all_run_it, "the root knows all nodes, and all run a command", WAIT_S_MAX)
     stop(bare, "node001")
 
 

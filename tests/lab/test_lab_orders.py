@@ -32,8 +32,13 @@ def cluster() -> Iterator[Lab]:
 
 @pytest.fixture
 def lab(cluster: Lab) -> Lab:
-    """All nodes answer before each test."""
-    assert wait_until(lambda: ping(cluster, NODES)["told"] == NODES, SETTLED_S_MAX, 0.2)
+    """All nodes answer before each test, and the root knows that these are all."""
+
+    def is_whole() -> bool:
+        found = ping(cluster, NODES)
+        return bool(found["complete"]) and found["told"] == NODES
+
+    assert wait_until(is_whole, SETTLED_S_MAX, 0.2)
     return cluster
 
 
