@@ -654,7 +654,7 @@ MUTATIONS = (
     ),
     Mutation(
         "young-roots-know-all",
-        "A root that has only just come takes the nodes that it knows for all members.",
+        "A node that has only just become root takes the nodes that it knows for all members.",
         "core/carriage/engine/routing.py",
         '            task.lacks = "" if self._tree.is_settled(now) else YOUNG_ROOT',
         "            pass",

@@ -15,7 +15,7 @@ from loops import over
 from prometheus_client.parser import text_string_to_metric_families
 from trio.testing import MockClock
 
-from subord.api.handlers import changes, members
+from subord.api.handlers import changes, members, targets
 from subord.api.handlers.control import control_app
 from subord.api.handlers.web import PUBLIC, web_app
 from subord.api.http.server import App, EventStream, Response
@@ -554,11 +554,15 @@ async def test_a_node_whose_register_lacks_it_gives_no_targets_of_the_cluster() 
     assert (status, "only just come" in document["error"]) == (503, True)
 
 
-async def test_a_new_root_gives_no_targets() -> None:
+async def test_a_new_root_gives_no_targets(monkeypatch: pytest.MonkeyPatch) -> None:
     world = World()
     world.newly_placed = {1}
     status, document = await get(world.node(1), "/sd")
     assert (status, "only just" in document["error"]) == (503, True)
+    monkeypatch.setattr(targets, "SETTLE_S", 0.0)
+    status, document = await get(world.node(1), "/sd")
+    assert (status, "only just become root" in document["error"]) == (503, True)
+    assert (await get(world.node(2), "/sd"))[0] == 200, "it names its branch alone"
 
 
 async def test_targets_are_the_same_wherever_a_node_stands() -> None:

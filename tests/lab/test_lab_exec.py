@@ -33,7 +33,7 @@ END_S_MAX = 10.0
 @pytest.fixture(scope="module")
 def lab() -> Iterator[Lab]:
     with settled(WAIT_S_MAX, nodes=NODES, fanout=2, timing="lab", agents=True) as lab:
-        # A root that has only just come does not know all members yet.
+        # A node that has only just become root does not know all members yet.
         until(lambda: typed(lab, "--state", "live", "-q", "true").returncode == 0, "all nodes run it")
         yield lab
 

@@ -15,6 +15,9 @@ from trio.testing import MockClock
 from subord.api.handlers.control import control_app
 from subord.api.handlers.web import web_app
 from subord.api.http.server import Handler, Response
+from subord.api.query.orders import YOUNG_NOTE, Answered, covered
+from subord.core.carriage.engine.interface import Answer
+from subord.core.carriage.engine.ranges import Ranges
 from subord.core.carriage.reports.answer import encode_fold
 from subord.core.carriage.reports.coverage import Coverage
 from subord.core.carriage.reports.records import fold
@@ -24,7 +27,7 @@ from subord.core.view import Liveness
 from subord.services.metrics import core
 from subord.services.metrics.classes import answering, public
 from subord.services.metrics.classes.answering import ClassQuestion, class_in
-from subord.services.metrics.classes.document import thresholds_of
+from subord.services.metrics.classes.document import document, thresholds_of
 from subord.services.metrics.record import record_of
 from subord.services.serving import service_app
 from tests.api.fake_node_api import FakeNode, World
@@ -168,6 +171,15 @@ async def test_the_classes_of_a_cluster() -> None:
     assert (found["asked"], found["complete"]) == (11, False)
     assert [(each["cause"], each["addresses"]) for each in found["missing"]] == [("down", ["10.0.0.7"])]
     assert (found["least"], found["greatest"]) == (1, 11)
+
+
+def test_the_classes_have_the_note_of_the_answer() -> None:
+    node, question = world_of(loads()), ClassQuestion(LOAD, (1.0,))
+    answer = Answer(
+        targets=Ranges.of((1,)), missing=(("down", Ranges.of((1,))),), is_resolved=False, lacks="young root"
+    )
+    found = document(Answered(node, answer, covered(node, answer, 0.1)), question, spread([1.0]))
+    assert (found.complete, found.note) == (False, YOUNG_NOTE)
 
 
 async def test_a_node_without_the_metric_is_missing_in_its_classes() -> None:

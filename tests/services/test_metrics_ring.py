@@ -186,6 +186,15 @@ def test_a_new_root_does_not_invent_what_it_has_not_seen(clock: Clock) -> None:
     assert list(numbers_of(said.series["node_load1"])) == [7]
 
 
+def test_a_new_root_may_not_know_all_members() -> None:
+    world = World()
+    node = world.known[1] = world.node(1)
+    look(node, 1.0)
+    assert not kept(node).is_young
+    world.newly_placed = {1}
+    assert kept(node).is_young
+
+
 def test_a_root_that_is_none_any_more_forgets() -> None:
     world = World({1: None, 2: 1})
     node = world.known[2] = world.node(2)

@@ -11,6 +11,7 @@ import trio
 from loops import over
 
 from subord.api.http.server import Response
+from subord.api.query.orders import YOUNG_NOTE
 from subord.core.carriage.engine.bounds import RESULT_BYTES_MAX
 from subord.core.carriage.engine.ranges import POSITION_MAX
 from subord.core.carriage.reports.bounds import COUNT_MAX
@@ -207,6 +208,15 @@ async def test_the_root_answers_with_the_present_and_the_past(clock: Clock) -> N
     assert [each.name for each in found.curves] == ["web", "batch", "test"]
     assert found.ages_ms == (2500,)
     assert list(keeping.numbers_of(found.curves[0].used)) == [6500]
+
+
+async def test_the_past_of_a_new_root_is_not_complete(clock: Clock) -> None:
+    node = root_with(overview_of(plan_of(), BRANCHES))
+    node.world.newly_placed = {1}
+    keeping.keep(node)
+    found = await document_of(node)
+    assert (found["told"], found["asked"], found["complete"]) == (4, 4, False)
+    assert found["note"] == YOUNG_NOTE
 
 
 @over("payload", [b"", b"\xff", b"\x91\x01", b"\x92\xa4past\x01", b"\x91\xa4fast", encode(1)])

@@ -82,6 +82,8 @@ def _settled(node: NodeApi) -> MembersDocument | str:
         return f"{node.address} has no place in the tree just now"
     if view.since_s < SETTLE_S:
         return f"{node.address} has only just come to its place, and may not know all below it yet"
+    if node.roster().is_root and not node.orders.is_settled:
+        return f"{node.address} has only just become root, and may not know all members yet"
     return own(node)
 
 

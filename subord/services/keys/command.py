@@ -22,7 +22,8 @@ from subord.client.orders import order
 from subord.client.orders.signing import add_key_option
 from subord.client.text import columns, count, printable
 
-SPREAD_S_MAX = 20.0
+SPREAD_S_MAX = 60.0
+"""More than a new root may need until it knows all members that it can know: it says so, and is asked again."""
 SPREAD_BUDGET_S = 3.0
 SAVED_S_MAX = 1.0  # the time to wait for the nodes' disks
 POLL_S = 0.5

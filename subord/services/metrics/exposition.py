@@ -57,7 +57,11 @@ class _Cluster(Collector):
         found = self._found
         yield _gauge("nodes_asked", "Nodes that the figures should be of", found.asked)
         yield _gauge("nodes_told", "Nodes that the figures are of", found.told)
-        yield _gauge("complete", "Whether no node is missing, and nothing is left out", found.complete)
+        yield _gauge(
+            "complete",
+            "Whether no node is missing, nothing is left out, and the root knows all members",
+            found.complete,
+        )
         yield _gauge("age_seconds", "No figure is of older samples", found.oldest_ms / 1000)
         missing = GaugeMetricFamily(PREFIX + "nodes_missing", "Nodes without figures", labels=("cause",))
         for each in found.missing:

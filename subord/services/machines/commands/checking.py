@@ -55,6 +55,7 @@ def _document(found: Wanted, lacks: Compared, listed: Document) -> dict[str, Any
     """A CheckDocument."""
     return {
         **{key: listed[key] for key in COVERAGE},
+        "note": listed.get("note"),
         "faults": lacks.faults,
         "warnings": lacks.warnings,
         "plan": _plan(found),

@@ -63,6 +63,7 @@ def document(answered: Answered, question: ClassQuestion, spread: Spread) -> Cla
         complete=answered.coverage.complete and told_count == answered.coverage.asked,
         missing=missing,
         oldest_ms=answered.coverage.oldest_ms,
+        note=answered.coverage.note,
         name=question.name,
         thresholds=question.thresholds,
         least=spread.least,

@@ -16,6 +16,7 @@ import msgspec
 from subord.api.models.coverage import CoverageDocument
 from subord.api.models.document import Address, Count, Time, time_text
 from subord.api.node_api import NodeApi
+from subord.api.query.orders import YOUNG_NOTE
 from subord.core.view import Position
 from subord.services.metrics.past.keeping import numbers_of
 from subord.services.metrics.questions.asking import heard
@@ -63,11 +64,13 @@ class HistoryDocument(CoverageDocument, frozen=True, kw_only=True):
 
 async def history(node: NodeApi, ask: AskPast, budget_s: float, *, by_branch: bool) -> HistoryDocument:
     """What the root, and by branch its subordinates know. Not complete when one does not answer, or the first one is
-    no root just now."""
+    no root just now, or may not know all members yet."""
     found = await heard(node, ask, SaidPast, budget_s, with_below=by_branch)
     everyone = {found.root_position: found.said, **found.below}
     said = msgspec.structs.asdict(found.coverage)
-    said["complete"] &= found.said is not None and found.said.is_root
+    said["complete"] &= found.said is not None and found.said.is_root and not found.said.is_young
+    if found.said is not None and found.said.is_young:
+        said["note"] = YOUNG_NOTE
     known = tuple(_known(node, position, each) for position, each in everyone.items() if each is not None)
     return HistoryDocument(**said, figure=ask.figure, seconds=ask.seconds, branches=known)
 

@@ -77,6 +77,7 @@ def past(node: NodeApi, ask: AskPast) -> bytes:
         found.asked,
         series,
         len(found.values) - len(series),
+        is_young=kept.is_root and not node.orders.is_settled,
     )
     return encode(said)
 

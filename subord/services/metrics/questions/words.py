@@ -57,7 +57,7 @@ class SaidBranch(msgspec.Struct, frozen=True, array_like=True, tag=1):
 class SaidPast(msgspec.Struct, frozen=True, array_like=True, tag=2):
     """Moments, the oldest first: how long ago, of how many nodes, and of how many they should be. `known_ms`: for how
     long the node knows. `series`: by name, a number of four bytes for each moment; NaN: none. `left_out`: further
-    metrics."""
+    metrics. `is_young`: of a root that may not know all members yet."""
 
     below: _Positions
     is_root: bool
@@ -67,6 +67,7 @@ class SaidPast(msgspec.Struct, frozen=True, array_like=True, tag=2):
     asked: _Numbers
     series: Annotated[dict[_Pattern, bytes], msgspec.Meta(max_length=256)]
     left_out: _Number = 0
+    is_young: bool = False
 
     def __post_init__(self) -> None:
         if not len(self.ages_ms) == len(self.told) == len(self.asked):

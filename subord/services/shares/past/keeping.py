@@ -15,6 +15,7 @@ from time import monotonic
 from typing import Final, NamedTuple, NoReturn
 from weakref import WeakKeyDictionary
 
+import msgspec
 import trio
 
 from subord.api.models.shares import figures_of
@@ -109,7 +110,11 @@ async def answer(node: NodeApi, payload: bytes) -> bytes:
         return b""
     found = node.shares.overview()
     plan = in_force(found)
-    return b"" if plan is None else encode(_said(found, plan, _ring_of(node, found, plan)))
+    if plan is None:
+        return b""
+    kept = _ring_of(node, found, plan)
+    is_young = kept.is_root and not node.orders.is_settled
+    return encode(msgspec.structs.replace(_said(found, plan, kept), is_young=is_young))
 
 
 def _said(found: Overview, plan: Plan, kept: _Kept) -> SaidPast:

@@ -18,7 +18,7 @@ from subord.api.models.coverage import Coverage, MissingDocument
 from subord.api.models.shares import ShareDocument, SharesCurveDocument, SharesPastDocument
 from subord.api.node_api import NodeApi
 from subord.api.query.kept import Kept
-from subord.api.query.orders import BUDGET_S, Answered, asked
+from subord.api.query.orders import BUDGET_S, YOUNG_NOTE, Answered, asked
 from subord.core.carriage.engine.causes import OLDER
 from subord.core.carriage.reports.coverage import UNREADABLE
 from subord.core.carriage.shares.branches import NO_REPORT, NONSENSE, STALE
@@ -156,9 +156,10 @@ def _coverage(node: NodeApi, said: SaidPast, answered: Coverage) -> Coverage:
     return Coverage(
         asked=said.asked,
         told=told,
-        complete=said.is_root and told == said.asked,
+        complete=said.is_root and told == said.asked and not said.is_young,
         missing=tuple(missing),
         oldest_ms=round(said.oldest_ms + answered.oldest_ms, 1),
+        note=YOUNG_NOTE if said.is_young else None,
     )
 
 

@@ -64,7 +64,8 @@ class SaidLeftOut(msgspec.Struct, frozen=True, array_like=True):
 
 
 class SaidPast(msgspec.Struct, frozen=True, array_like=True, tag="past"):
-    """`told` of `asked` nodes are in the decisions. `oldest_ms`: of the reports. Moments: the oldest first."""
+    """`told` of `asked` nodes are in the decisions. `oldest_ms`: of the reports. Moments: the oldest first.
+    `is_young`: of a root that may not know all members yet."""
 
     is_root: bool
     version: _Number
@@ -80,6 +81,7 @@ class SaidPast(msgspec.Struct, frozen=True, array_like=True, tag="past"):
     nodes_told: _Numbers
     nodes_asked: _Numbers
     curves: Annotated[tuple[SaidCurve, ...], msgspec.Meta(max_length=CURVES_MAX)]
+    is_young: bool = False
 
     def __post_init__(self) -> None:
         moments = len(self.ages_ms)

@@ -88,6 +88,7 @@ def _document(
         complete=all(each.complete for each in coverage),
         missing=tuple(missing for each in coverage for missing in each.missing),
         oldest_ms=sum(each.oldest_ms for each in coverage),
+        note=next((each.note for each in coverage if each.note), None),
         node=shown,
         leaders=leaders,
     )
