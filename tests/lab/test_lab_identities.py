@@ -84,6 +84,7 @@ def test_another_host_with_the_address_of_a_node_is_refused_and_named_until_the_
     until(lambda: address not in up(lab, 1), "the former host is given up, and this one is not taken")
     assert identities(lab, 8).get(address, before) == before
     until(lambda: address in down(lab, 4), "it is down")
+    until(lambda: lab.document(4, "/v1/members")["complete"], "the root knows all members")
 
     def is_forgotten() -> bool:
         """Its row is missing at once; the register may call it down later."""

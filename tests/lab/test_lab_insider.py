@@ -251,6 +251,7 @@ def test_a_host_at_the_forgotten_lowest_address_becomes_root_and_gives_no_orders
     address, rest = cluster.address(1), WHOLE - {1, NODES}
     assert listed(cluster, 2) == rest
     wait_until(lambda: address in down(cluster), "it is down")
+    wait_until(lambda: cluster.document(4, "/v1/members")["complete"], "the root knows all members")
     ordered(cluster, 4, "forget", address, "--reason", "its host was replaced")
     cluster.start(1)
     wait_until(lambda: listed(cluster, 17) == rest | {1}, "it is root")

@@ -205,6 +205,7 @@ def test_half_old_half_new_is_one_tree_and_is_upgraded_without_a_gap(lab: Lab) -
     ordered(lab, NODES, "operator", "strict", "on")
     downgrade(lab, {13: signal.SIGTERM})
     lab.wait(lambda _: is_named(lab, 13, "the cluster is strict"), SETTLED_S_MAX)
+    lab.wait(lambda _: ask(lab, 3, "/v1/members")["complete"], SETTLED_S_MAX)
     ordered(lab, 3, "forget", lab.address(13), "--reason", "older release")  # so no key is pinned there
     before = refused(lab, 13)
     lab.wait(lambda _: refused(lab, 13) >= before + 5, SETTLED_S_MAX)
@@ -222,6 +223,7 @@ def test_downgraded_nodes_are_refused_and_named_until_they_are_forgotten() -> No
         words = "a key is pinned to this address"
         lab.wait(lambda _: is_named(lab, 4, words) and is_named(lab, 5, words), SETTLED_S_MAX)
         lab.wait(lambda _: [leaders(lab).get(position) for position in (4, 5)] == [None, None], SETTLED_S_MAX)
+        lab.wait(lambda _: ask(lab, 2, "/v1/members")["complete"], SETTLED_S_MAX)
         said = ordered(lab, 2, "forget", lab.address(4), lab.address(5), "--reason", "back to 0.2")
         assert said.startswith("2 nodes forgotten")
         settle(lab)
