@@ -32,8 +32,7 @@ def about() -> str:
         f"Fan-out {first['fanout']}, dense addresses, timing `{first['timing']}`. "
         f"Jobs of {first['job_s']:g} s come for {first['seconds'] / MINUTE_S:g} minutes; "
         f"the other cluster is the busy one after {first['phase_s']:g} s. "
-        f"In each of the two clusters a daemon or an agent dies every {first['every_s']:g} s on the average, "
-        "in the merged one twice as often.\n"
+        "Daemons and agents die meanwhile, as many as the table says.\n"
     )
     return records.about(runs, "nodes", "case") + shape
 
