@@ -661,6 +661,14 @@ MUTATIONS = (
         services=True,
     ),
     Mutation(
+        "first-roots-do-not-wait",
+        "The first root of a cluster does not wait for nodes that wait for the daemon of their home.",
+        "core/members/youth.py",
+        "    if is_first:",
+        "    if is_first and not node:",
+        services=True,
+    ),
+    Mutation(
         "leases-are-not-renewed",
         "A node does not pass renewals on.",
         "core/carriage/engine/engine.py",

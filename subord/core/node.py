@@ -114,7 +114,7 @@ class Node:
         self.refusals = Refusals(self.context)
         self.ingress = Ingress(self.context, self.refusals, self.downlink.admits, self.downlink.incarnation_of)
         self.place: Place | None = None
-        self.placed_at = now
+        self.started_at = self.placed_at = now
         self.reason, self.leader_changes = "just started", 0
         self._path: tuple[Position, ...] = ()
         self._old_leader: Position | None = None

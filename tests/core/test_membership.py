@@ -11,10 +11,12 @@ from subord.core import snapshots
 from subord.core.carriage.documents import Documents
 from subord.core.events import LeaderLost, PlaceChanged, SubordinateLeft
 from subord.core.members.history import SETTLE_S
-from subord.core.members.membership import REGISTER, UNCOMPARED_S_MAX, YOUNG_S, Membership
+from subord.core.members.membership import REGISTER, Membership
 from subord.core.members.register import Record, Register, Run, State
 from subord.core.members.writer import GRACE_S, UP_DELAY_S
+from subord.core.members.youth import YOUNG_S, YOUNG_S_MAX
 from subord.core.node import Node
+from subord.core.settings import LAN, WAN, Timing
 from subord.core.state.states import Phase
 from subord.core.view import Liveness, Place, RosterRow, RosterView
 
@@ -117,7 +119,7 @@ def test_a_node_that_becomes_root_writes_though_its_roster_is_the_same(monkeypat
     assert not membership.look_at(cast(Node, node), 20.0, WALL + 20)  # nothing is left to do
 
 
-YOUNG, OLD, BOUND = YOUNG_S - 0.1, YOUNG_S, UNCOMPARED_S_MAX
+YOUNG, OLD, BOUND = YOUNG_S - 0.1, YOUNG_S, YOUNG_S_MAX
 
 
 @pytest.mark.parametrize(
@@ -128,10 +130,10 @@ YOUNG, OLD, BOUND = YOUNG_S - 0.1, YOUNG_S, UNCOMPARED_S_MAX
         (OLD, (1, 2, 3), (1, 2), (2,), True, 9, True),  # 3 is named as missing
         (OLD, (1, 2), (1, 2), (2,), False, 9, False),  # neighbours may remember others
         (BOUND, (1, 2), (1, 2), (2,), False, 9, True),  # an older release never compares
-        (OLD, (1,), (1, 2), (2,), True, 9, False),  # 2 is new, so others may be on their way
-        (BOUND, (1,), (1, 2), (2,), True, 9, True),
-        (OLD, (1,), (1,), (), False, 9, True),  # alone
-        (OLD, (), (1,), (), False, 9, False),
+        (OLD, (1, 3), (1, 2), (2,), True, 9, False),  # 2 is new, so others may be on their way
+        (BOUND, (1, 3), (1, 2), (2,), True, 9, True),
+        (OLD, (1, 3), (1,), (), False, 9, True),  # alone
+        (OLD, (3,), (1,), (), False, 9, False),
         (0.1, (), (1,), (), False, 1, True),  # there is no room for others
         (0.1, (), (1, 2), (2,), False, 2, True),
     ],
@@ -152,14 +154,63 @@ def test_when_a_root_knows_all_members(
     assert membership.is_settled(root_of(live, subordinates), age_s) is is_settled
 
 
-def root_of(live: tuple[int, ...], subordinates: tuple[int, ...]) -> Node:
-    """A node that has been root since 0 s."""
+FIRST = [  # the first start of a cluster: nodes may wait host_patience_s for the daemon of their home, and then join
+    (LAN, (), 14.9, False),
+    (LAN, (), 15.0, True),
+    (LAN, (1,), 14.9, False),  # it has only been alone before
+    (LAN, (1, 2), 14.9, True),  # a restart
+    (WAN, (), 42.4, False),
+    (WAN, (), 42.5, True),
+]
+
+
+@pytest.mark.parametrize(("timing", "known", "now", "is_settled"), FIRST)
+def test_the_first_root_waits_for_nodes_that_wait_for_their_home(
+    *, timing: Timing, known: tuple[int, ...], now: float, is_settled: bool
+) -> None:
+    """`known`: up in its register when its process started. 1 and 2 have come long before `now`."""
+    membership = Membership(Register(9, [Run(p, p, UP) for p in known]), Documents(), owner=1)
+    membership.register.merge([Run(1, 2, Record(UP.stamp_ms + 1, State.UP))])
+    membership.exchange.compared.add(REGISTER)
+    root = root_of((1, 2), (2,), placed_at=timing.patience_s, timing=timing)
+    assert membership.is_settled(root, now) is is_settled
+
+
+def test_the_first_start_of_a_process_is_long_ago_at_a_takeover() -> None:
+    membership = Membership(Register(9), Documents(), owner=1)
+    membership.register.merge([Run(1, 2, UP)])
+    membership.exchange.compared.add(REGISTER)
+    root = root_of((1, 2), (2,), placed_at=600.0)
+    assert not membership.is_settled(root, 600.0 + YOUNG)
+    assert membership.is_settled(root, 600.0 + OLD)
+
+
+def test_a_root_names_an_absent_expected_node_before_it_settles() -> None:
+    """Looks may be late by some seconds; between the bound and the look no answer may be whole without 4."""
+    register = Register(9, [Run(p, p, UP) for p in (1, 3)])
+    membership = Membership(register, Documents(), expected=[1, 4], owner=1)
+    now = 2.0
+    while not membership.is_settled(root_of((1, 3), ()), now):
+        membership.look(view(1, 3), (), now, WALL + now)
+        now += 2.5
+    record = register.at(4)
+    assert record is not None
+    assert record.state is State.DOWN
+    assert now < YOUNG_S_MAX
+
+
+def root_of(
+    live: tuple[int, ...], subordinates: tuple[int, ...], *, placed_at: float = 0.0, timing: Timing = LAN
+) -> Node:
+    """A node that has started at 0 s and has been root since `placed_at`."""
     rows = {p: (p, SimpleNamespace(change=SimpleNamespace(missing=False))) for p in live}
     slots = SimpleNamespace(taken=dict.fromkeys(subordinates))
     return cast(
         Node,
         SimpleNamespace(
-            placed_at=0.0,
+            started_at=0.0,
+            placed_at=placed_at,
+            context=SimpleNamespace(timing=timing),
             roster=SimpleNamespace(live=len(live), rows=rows),
             downlink=SimpleNamespace(slots=slots),
         ),
@@ -167,8 +218,8 @@ def root_of(live: tuple[int, ...], subordinates: tuple[int, ...]) -> Node:
 
 
 def test_a_root_of_a_young_cluster_waits_until_no_new_node_comes() -> None:
-    """1 starts, 2 comes after 3 s and 3 after 7 s: the register has all three after 12 s."""
-    clocked = Clocked()
+    """1 starts again, 2 comes after 3 s and 3 after 7 s: the register has all three after 12 s."""
+    clocked = Clocked(1, 9)
     clocked.membership.exchange.compared.add(REGISTER)
     settled = []
     for second in range(16):
@@ -181,7 +232,7 @@ def test_a_root_of_a_young_cluster_waits_until_no_new_node_comes() -> None:
 
 def test_a_root_waits_for_nodes_that_the_operator_expects() -> None:
     """For GRACE_S; then they are down, and named."""
-    membership = Membership(Register(9, [Run(1, 1, UP)]), Documents(), expected=[1, 4])
+    membership = Membership(Register(9, [Run(p, p, UP) for p in (1, 3)]), Documents(), expected=[1, 4])
     assert not membership.is_settled(root_of((1,), ()), OLD)
     membership.register.merge([Run(4, 4, Record(1, State.DOWN))])
     assert membership.is_settled(root_of((1,), ()), OLD)

@@ -9,6 +9,7 @@ edge, `=>` a stream of its own; acknowledgements are left out.
     cancel                                  the command of the last order ends
     stop 2 | continue 2 | kill 2 | move 4 3 | slow 3 1.5 | twice 3
     forget 2 4-5 | learn 2                  a leader does not list nodes of its branch, and does again
+    down 2 8-9                              the register of 2 has nodes as down that no roster lists
     young 3                                 for 3 seconds the root may not know all members
 """
 
@@ -64,6 +65,8 @@ class Player:
                 stage.unlisted[int(node)] = set(ranges(nodes))
             case ["learn", node]:
                 del stage.unlisted[int(node)]
+            case ["down", node, nodes]:
+                stage.down[int(node)] = set(ranges(nodes))
             case ["young", seconds]:
                 stage.young_until = stage.now + float(seconds)
             case ["twice", node]:

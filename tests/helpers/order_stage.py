@@ -75,7 +75,12 @@ class StageTree:
         return self.is_root and now >= self._stage.young_until
 
     def every(self) -> Ranges:
-        return Ranges.of(each for each in self._stage.leaders if self._via(each) or each == self.position)
+        listed = (each for each in self._stage.leaders if self._via(each) or each == self.position)
+        return Ranges.of((*listed, *self._down))
+
+    @property
+    def _down(self) -> set[Position]:
+        return self._stage.down.get(self.position, set())
 
     def _via(self, position: Position) -> Position | None:
         """The own subordinate whose branch has it."""
@@ -86,7 +91,7 @@ class StageTree:
         below, absent = defaultdict[Position, list[Position]](list), defaultdict[str, list[Position]](list)
         for each in targets:
             via = self._via(each)
-            if each in self._stage.missing:
+            if each in self._stage.missing | self._down:
                 absent[DOWN].append(each)
             elif each in self._stage.unlisted.get(self.position, ()):
                 absent[UNKNOWN].append(each)
@@ -126,6 +131,8 @@ class Stage:
         self.missing: set[Position] = set()
         self.unlisted: dict[Position, set[Position]] = {}
         """By node: those below it that it has not heard of yet."""
+        self.down: dict[Position, set[Position]] = {}
+        """By node: those that its register has as down, and that no roster lists."""
         self.stopped: dict[Position, list[tuple[Position, Event]]] = {}
         self.lives = dict.fromkeys(leaders, 1)
         self.act_s: dict[Position, float] = {}

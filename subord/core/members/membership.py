@@ -26,6 +26,7 @@ from subord.core.members.journal import Journal
 from subord.core.members.recorder import Recorder
 from subord.core.members.register import Record, Register, Run, State
 from subord.core.members.writer import Departure, Writer
+from subord.core.members.youth import youth_of
 from subord.core.node import Node
 from subord.core.state.states import Phase
 from subord.core.view import Place, Position, RosterView
@@ -40,8 +41,6 @@ LOOKS_S_MIN: Final = 1.0
 
 UNCOMPARED_S_MAX: Final = 30.0
 """A new root whose neighbours do not compare, as those of an older release, knows what it can know after this."""
-YOUNG_S: Final = 5.0
-"""For so long a new root may not know nodes that are on their way to it, and that no register has."""
 Judged = tuple[Document, Verdict]
 Signer = tuple[str, str]
 """Principal and fingerprint, as in the verdict."""
@@ -76,6 +75,8 @@ class Membership:
         self._recorded: dict[str, int] | None = None
         """The changes at the last comparison with the journal; None: this node was not root."""
         self._writer = Writer(register, expected)
+        self._is_first = all(run.first == run.last == owner for run in register.runs)
+        """Whether this process has started without knowledge of other members."""
         self._looked_at = -inf
         self._seen: tuple[object, ...] = ()
         self._released = b""  # digest of the documents whose forgotten nodes have lost their pins
@@ -237,15 +238,15 @@ class Membership:
     def is_settled(self, node: Node, now: float) -> bool:
         """Whether a root knows the members that it can know, so that what it calls all nodes are all.
 
-        For YOUNG_S a new root cannot know it: nodes that started with it, or that its predecessor had not written
-        yet, are on their way. Then it knows when it has compared its register with a neighbour, no new node has come
-        for a while, and all nodes of its roster are in its register. After UNCOMPARED_S_MAX it waits no longer, nor
-        when its roster has a node at every address.
+        It is young at first (youth.py). Then it knows when it has compared its register with a neighbour, no new node
+        has come for a while, and all nodes of its roster are in its register. In the end it waits no longer, nor when
+        its roster has a node at every address.
         """
-        since_s = now - node.placed_at
-        if since_s >= UNCOMPARED_S_MAX or node.roster.live >= self.register.size:
+        youth = youth_of(node, is_first=self._is_first)
+        if now >= youth.ends_at or node.roster.live >= self.register.size:
             return True
-        if since_s < YOUNG_S or not (self.is_compared(since_s) or not node.downlink.slots.taken):
+        is_compared = self.is_compared(now - node.placed_at) or not node.downlink.slots.taken
+        if now < youth.lasts_until or not is_compared:
             return False
         rows = node.roster.rows.items()
         return self._writer.is_quiet((each for each, (_, claim) in rows if not claim.change.missing), now)

@@ -15,6 +15,7 @@ from subord.core.settings import NumberingName, TimingName
 from subord.core.view import Position
 from subord.sim.draw.aim import ANY, FANOUT_MAX, Aim
 from subord.sim.draw.clusters import identified, shaped, sparse_positions
+from subord.sim.draw.first import with_first_start
 from subord.sim.draw.kinds import CLUSTERS, LARGE, OF_SERVICES, USUAL, KindDraw, kinds_of
 from subord.sim.draw.measures import measured
 from subord.sim.scenario import definition
@@ -39,7 +40,7 @@ def draw(seed: int, mapping: MappingName = "ip", aim: Aim = ANY) -> Scenario:
     """The scenario of a seed, the same on every machine. Another mapping adds changes of the measured values."""
     if aim.rounds:
         return _for_rounds(seed, aim)
-    script = _drawn(seed, _for_services(aim) if aim.services else aim)
+    script = with_first_start(seed, _drawn(seed, _for_services(aim))) if aim.services else _drawn(seed, aim)
     if mapping == "ip":
         return script
     cluster = msgspec.structs.replace(script.cluster, mapping=mapping)

@@ -21,6 +21,7 @@ from subord.sim.violation import Violation
 from subord.sim.world.world import World
 
 LATE_S: Final = 0.01
+TOGETHER_S: Final = 2.0  # after the first node: a node that starts later is a member when the root lists it
 YOUNG_S: Final = 5.0  # of a cluster, or of a root that cannot know all members yet
 SIZES_MAX: Final = {
     "orders": 256,
@@ -66,6 +67,8 @@ class Judge:
         self._started_at: dict[Position, float] = {}
         """Of the present life."""
         self._began_at: float | None = None
+        self.calm_s = 0.0
+        """For so long the first start of the cluster has no faults."""
         self.causes: Counter[str] = Counter()
         """Nodes without result, of all orders."""
 
@@ -164,8 +167,8 @@ class Judge:
                     raise Violation("C6", self._world.now, f"{position} counts {result!r} of {each}")
 
     def _demand_all(self, position: Position, issued: Issued, told: set[Position]) -> None:
-        """C13: an answer for all members that calls itself whole, of a young cluster or a young root, leaves out no
-        node that runs."""
+        """C13: an answer for all members that calls itself whole, of a first start, of a young cluster or a young
+        root, leaves out no node that runs."""
         world, root = self._world, self._root_above(position)
         left_out = sorted(each for each in world.nodes if each not in told and self._started_at[each] <= issued.at)
         if not left_out:
@@ -173,8 +176,19 @@ class Judge:
         assert self._began_at is not None
         placed_at = world.now - world.clock(root) + world.nodes[root].placed_at if root in world.nodes else -inf
         is_young_root = root == issued.root and placed_at <= issued.at and world.now < placed_at + YOUNG_S
-        if is_young_root or world.now < self._began_at + YOUNG_S:
+        is_young = is_young_root or world.now < self._began_at + YOUNG_S
+        if is_young or any(self._belongs_to_first(each, root) for each in left_out):
             raise Violation("C13", world.now, f"{position}: an answer that calls itself whole leaves out {left_out}")
+
+    def _belongs_to_first(self, position: Position, root: Position) -> bool:
+        """Whether a node and the root have started together, as the first ones, and the node has that root or still
+        looks for one. Two trees that have not found each other do not know each other's nodes."""
+        assert self._began_at is not None
+        latest = self._began_at + TOGETHER_S
+        if self._world.now >= self._began_at + self.calm_s or root not in self._world.nodes:
+            return False
+        is_together = all(self._started_at[each] <= latest for each in (position, root))
+        return is_together and (self._world.nodes[position].place is None or self._root_above(position) == root)
 
     def _root_above(self, position: Position) -> Position:
         """The highest node above, as the nodes themselves have it; 0: in a circle."""

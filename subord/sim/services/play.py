@@ -18,6 +18,7 @@ from subord.core.carriage.engine.ranges import Ranges
 from subord.core.members.register import State
 from subord.core.members.writer import GRACE_S
 from subord.core.view import Position
+from subord.sim.draw.first import calm_s
 from subord.sim.player import Play, Played
 from subord.sim.scenario.definition import Scenario
 from subord.sim.services.blobs import BlobSide
@@ -43,7 +44,9 @@ AHEAD_S: Final = (0.0, 0.0, 0.0003, 0.0006, 0.001)  # by which an order is ahead
 STORED_S_MAX: Final = 150.0  # the longest pause between two trials, twice
 AFTER_STOP_S: Final = 15.0  # a stopped node continues, and all streams open again
 AFTER_DEATH_S: Final = 2.0
-KNOWN_S_MAX: Final = 30.0  # a root waits no longer for members that it does not know
+KNOWN_S_MAX: Final = 45.0  # a root waits no longer for members that it does not know
+FIRST_GAP_S: Final = 0.7  # between orders for all members during a first start
+FIRST_LEFT_S: Final = 3.0
 REMEMBERED_S: Final = 10.0  # of what a root writes: the delay of its looks, and of new nodes
 OVER_S: Final = 26.0  # the longest order
 LONG_S: Final = 2000.0  # tags are kept no longer
@@ -64,6 +67,10 @@ class OrderPlay:
         self.orders.older = self.draw.older
         others = list(self.play.positions)
         self.orders.liars = {each: Liar(Random(f"{script.seed}/lies"), others) for each in sorted(self.draw.liars)}
+        self._first = Random(f"{script.seed}/first orders")
+        self.judge.calm_s = 0.0 if self.draw.liars else calm_s(script.steps)
+        if calm_s(script.steps):
+            self.world.hosts.update(self.play.positions)  # up, also where the daemon starts later
         self._act_s: dict[bytes, float] = {}
         self.orders.act_s = lambda tag: self._act_s.get(tag, 0.0)
         self.world.carried = self.orders
@@ -93,6 +100,7 @@ class OrderPlay:
         self.world.after(self.draw.pause_s(), self._issue_drawn)
         self.world.after(self._writers.pause_s(), self._write_drawn)
         self.world.after(self._leased.pause_s(), self._issue_leased)
+        self.world.after(FIRST_GAP_S, self._issue_first)
         self.blobs.begin(self._able)
         played = self.play.run()
         self._left = self._writers.left = self._leased.left = 0
@@ -122,6 +130,15 @@ class OrderPlay:
             drawn = self.draw.draw(issuer)
             self._act_s[drawn.order.tag] = drawn.act_s
             self._issue(drawn.order, drawn.left_s, drawn.targets)
+
+    def _issue_first(self) -> None:
+        """During a first start without faults: a reading of all members."""
+        if self.world.now >= self.judge.calm_s:
+            return
+        self.world.after(FIRST_GAP_S, self._issue_first)
+        if able := self._able():
+            order = order_of(self._first.randbytes(16), READ, b"", None, self._first.choice(able))
+            self._issue(order, FIRST_LEFT_S, None)
 
     def _issue(self, order: Order, left_s: float, targets: Ranges | None) -> None:
         targets_shown = "all" if targets is None else targets

@@ -108,6 +108,8 @@ SETTLE_S: Final = 2.0
 LISTED_S: Final = 6.0
 """A target that the roster has below a subordinate, and that the subordinate does not list, is asked for again for so
 long: a leader that has just started learns of its branch from its subordinates."""
+YOUNG_LOOK_S: Final = 1.0
+"""Pause between looks whether a young root has settled, while it has an order for all members."""
 ROUND_TRIP_S: Final = 0.001
 """Of a link whose round trip is not known."""
 ROUND_TRIP_S_MAX: Final = 0.25

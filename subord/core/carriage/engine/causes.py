@@ -66,7 +66,7 @@ SENTENCES: Final = {
     REFUSED: "the node refused the order",
     CANCELLED: "the order was cancelled before the node had given a result",
     LEASE_OVER: "no issuer that waits for the order could be heard any more, so the node ended what it had begun",
-    YOUNG_ROOT: "the root has only just come, and did not know the node yet when it passed the order on",
+    YOUNG_ROOT: "the root had only just become root, and did not know the node yet when it passed the order on",
     UNSIGNED: "the order has no signature of an operator, which this service needs",
     MALFORMED: "the node's agent cannot read what the order says, or the order is valid for too long",
     NOT_YET_VALID: "the order is not valid yet by the clock of the node; set the clocks of the node and the operator",

@@ -61,7 +61,7 @@ from subord.core.carriage.engine.tasks import Asker, Pending, Task
 from subord.core.carriage.engine.tree import Tree
 from subord.core.view import Position
 
-TIMES_OF_TASK = ("until", "flush_at", "look_at", "slot_until", "lease_until", "renew_at")
+TIMES_OF_TASK = ("until", "flush_at", "look_at", "young_at", "slot_until", "lease_until", "renew_at")
 
 
 class Engine:
@@ -178,6 +178,8 @@ class Engine:
             elif name == "renew_at":
                 self._renew(owner, now)
                 self._due.plan(owner, "renew_at", now + bounds.RENEW_S)
+            elif name == "young_at":
+                self._routing.grow_up(owner, now)
             else:
                 self._routing.look(owner, now)
                 self._touch(owner)
@@ -418,9 +420,7 @@ class Engine:
         self._routing.grow_up(task, now)
         if task.asker is None:
             if task.is_every and (task.lacks or not task.is_resolved):
-                task.lacks = task.lacks or NO_COORDINATOR
-                task.widen(self._tree.every())
-                task.miss(task.unexplained, task.lacks)
+                self._routing.miss_others(task)
             self._links.actions.append(Finished(task.order.tag, task.answer()))
         else:
             lacks = task.lacks or ("" if task.is_resolved else NO_COORDINATOR)

@@ -62,14 +62,31 @@ class Routing:
             self.climb(task, task.remaining, NO_COORDINATOR, now)
             return
         task.coordinates = True
+        self.grow_up(task, now)
         if not split.below or self.admission.enter(task, now):
             self._distribute(task, split, now)
 
     def grow_up(self, task: Task, now: float) -> None:
-        """A root that was young when it passed an order on: whether it knows by now that these targets are all."""
-        is_young = task.coordinates and task.lacks == YOUNG_ROOT
-        if is_young and self._tree.is_settled(now) and not self._tree.every() - task.targets:
+        """A root that was young when it passed an order on: once it has settled, it decides whether these targets
+        are all. Nodes that come later do not count."""
+        if not (task.coordinates and task.lacks == YOUNG_ROOT):
+            return
+        if not self._tree.is_settled(now):
+            if self._tree.is_root and task.young_at == inf:
+                self._due.plan(task, "young_at", now + bounds.YOUNG_LOOK_S)
+        elif not self._tree.every() - task.targets:
             task.lacks = ""
+
+    def miss_others(self, task: Task) -> None:
+        """Name the members that this issuer knows and that the answer does not have. A young root has not left out
+        those that are down or have left."""
+        task.lacks = task.lacks or NO_COORDINATOR
+        task.widen(self._tree.every())
+        if task.lacks == YOUNG_ROOT:
+            absent = self._tree.split(task.unexplained).absent
+            for cause in (DOWN, LEFT):
+                task.miss(absent.get(cause, NONE), cause)
+        task.miss(task.unexplained, task.lacks)
 
     def leave(self, task: Task, now: float) -> None:
         """The task is over or has had its time; orders that wait have its place."""

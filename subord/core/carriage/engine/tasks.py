@@ -98,7 +98,7 @@ class Task:
         self.flushed_at = began_at
         self.has_news = False
         """Whether anything is told, or has another cause, since the last flush."""
-        self.look_at = inf
+        self.look_at = self.young_at = inf  # `young_at`: to look whether a young root has settled
         self.looks = 0
         self.search = Search(began_at)
         self.is_queued = False
