@@ -12,7 +12,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from subord.services import METHODS, NAMES, WORDS
+from subord.services import FAULTS, METHODS, NAMES, WORDS
 
 if TYPE_CHECKING:
     from subord.cli.parsing import Parser
@@ -68,11 +68,22 @@ def main(words: Sequence[str] | None = None) -> int:
     words = sys.argv[1:] if words is None else words
     module = METHODS.get((words[0], words[1])) if len(words) > 1 else None
     if module is not None and tuple(words[2:]) not in HELP:
-        exit_code: int = importlib.import_module(module).main(words[1:])
-        return exit_code
+        return _method(module, words)
     from subord.client.errors import guarded
 
     return guarded(lambda: _command(words))
+
+
+def _method(module: str, words: Sequence[str]) -> int:
+    """What stops a method, its imports included, is never taken for the status of a job."""
+    try:
+        exit_code: int = importlib.import_module(module).main(words[1:])
+    except Exception as error:
+        exit_code = FAULTS.get((words[0], words[1]), 0)
+        if not exit_code:
+            raise
+        print(f"subord {words[0]} {words[1]}: {type(error).__name__}: {error}", file=sys.stderr)
+    return exit_code
 
 
 def _command(words: Sequence[str]) -> int:

@@ -31,3 +31,6 @@ METHODS: Final = {
 }
 """Actions that a batch system runs for each job, and their module, whose `main` takes the words of the action: they
 start without a parser. The command of the service has their help."""
+FAULTS: Final = {("transfer", "start"): 100}
+"""The exit status of such an action if it cannot do its work, for one whose other statuses are those of a job. With
+100 Grid Engine puts the job into the error state."""

@@ -7,7 +7,7 @@ import resource
 import subprocess
 import sys
 from collections.abc import Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -38,8 +38,8 @@ from subord.services.transfer.local import (
     request_in,
 )
 from subord.services.transfer.methods import METHODS
+from subord.services.transfer.methods.asked import STATE
 from subord.services.transfer.methods.sensing import NONE_GOES
-from subord.services.transfer.methods.starting import STATE
 
 SOURCE = str(Path(subord.__file__).parents[1])
 COMMAND = ("-m", "subord", "transfer")
@@ -204,6 +204,98 @@ async def test_a_starter_asks_again_when_the_agent_is_back(tmp_path: Path) -> No
             assert await process.wait() == 6
 
 
+def children(pid: int) -> dict[int, str]:
+    """The names of the programs of its children, by their numbers."""
+    found = {}
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            name, _, rest = path.read_text().partition("(")[2].rpartition(")")
+            if int(rest.split()[1]) == pid:
+                found[int(path.parent.name)] = name
+    return found
+
+
+async def test_a_waiter_pauses_whatever_path_the_user_has(tmp_path: Path) -> None:
+    """Otherwise interpreters would start without end."""
+    path = tmp_path / "socket"
+    async with serving(path, Agent(attempt=41)) as agent:
+        process = await trio.lowlevel.open_process(words("start", path, "sleep"), env=environment(PATH="/none"))
+        await until(lambda: agent.started)
+    await until(lambda: "sleep" in children(process.pid).values())
+    process.kill()
+    await process.wait()
+
+
+async def test_a_waiter_waits_while_its_interpreter_is_replaced(tmp_path: Path) -> None:
+    """127 would be the status of a job that runs on elsewhere."""
+    path, python, pauses = tmp_path / "socket", tmp_path / "python", set[int]()
+    interpreter = os.path.realpath(sys.executable)  # noqa: ASYNC240 - a test
+    python.symlink_to(interpreter)
+    lines = [str(python), *words("start", path, "sleep")[1:]]
+    async with serving(path, Agent(attempt=41)) as agent:
+        found = os.pathsep.join([SOURCE, *sys.path[1:]])
+        process = await trio.lowlevel.open_process(lines, env=environment(PYTHONPATH=found))
+        await until(lambda: agent.started)
+        await until(lambda: Path(f"/proc/{process.pid}/comm").read_text() == "sh\n")
+        python.unlink()
+
+    def has_looked_twice() -> bool:
+        pauses.update(children(process.pid))
+        assert process.poll() is None
+        return len(pauses) > 2
+
+    await until(has_looked_twice)
+    python.symlink_to(interpreter)
+    async with serving(path, Agent(Answer(EXIT, 6))) as again:
+        again.is_over.set()
+        with trio.fail_after(WAIT_S_MAX):
+            assert await process.wait() == 6
+    assert again.started[0][1].attempt == 41
+
+
+def broken(folder: Path) -> str:
+    """A path of modules, one of which cannot be imported."""
+    folder.mkdir()
+    (folder / "msgspec.py").write_text("raise ImportError('half unpacked')\n")
+    return os.pathsep.join([str(folder), SOURCE])
+
+
+async def test_a_starter_that_cannot_be_imported_puts_its_job_into_the_error_state(tmp_path: Path) -> None:
+    done = await ran(*words("start", tmp_path / "socket", "sleep"), PYTHONPATH=broken(tmp_path / "new"))
+    assert (done.returncode, done.stderr) == (
+        STATUS_ERROR,
+        b"subord transfer start: ImportError: half unpacked\n",
+    )
+
+
+async def test_a_starter_that_has_asked_before_tries_on_while_files_are_replaced(tmp_path: Path) -> None:
+    """Its job may run elsewhere."""
+    path = tmp_path / "socket"
+    again = ("sh", "-c", f'export {STATE}="$$ 41 1 1"; exec "$@"', "sh", *words("start", path, "sleep"))
+    process = await trio.lowlevel.open_process(
+        again, env=environment(PYTHONPATH=broken(tmp_path / "new")), stderr=subprocess.PIPE
+    )
+    assert process.stderr is not None
+    with trio.fail_after(WAIT_S_MAX):
+        assert b"half unpacked; it asks again" in await process.stderr.receive_some(1000)
+    (tmp_path / "new" / "msgspec.py").unlink()
+    async with serving(path, Agent(Answer(EXIT, 6))) as agent:
+        agent.is_over.set()
+        with trio.fail_after(WAIT_S_MAX):
+            assert await process.wait() == 6
+    assert (agent.started[0][1].attempt, agent.started[0][1].was_sent) == (41, True)
+
+
+async def test_a_path_that_is_no_text_is_told_as_an_obstacle(tmp_path: Path) -> None:
+    """And does not leave a method that asks for ever."""
+    async with serving(tmp_path / "socket", Agent(Answer(AGAIN))) as agent:
+        agent.is_over.set()
+        done = await ran(*words("start", tmp_path / "socket", "sleep"), SGE_STDOUT_PATH="/scratch/\udcff")
+        ((_, request),) = agent.started
+    assert (done.returncode, request.output) == (STATUS_AGAIN, "")
+    assert request.obstacle == "the path of its output is no text in UTF-8"
+
+
 async def test_a_starter_that_was_not_answered_asks_again(tmp_path: Path) -> None:
     """The agent may have the job on its disk."""
     path = tmp_path / "socket"
@@ -244,7 +336,7 @@ async def test_methods_without_a_job_complain(tmp_path: Path) -> None:
         assert b"JOB_ID" in done.stderr
     for bad in (["start"], ["sensor", "--json", "x"], ["suspend", "--help", "x"]):
         done = await ran(sys.executable, *COMMAND, *bad)
-        assert done.returncode == 2
+        assert done.returncode == (STATUS_ERROR if bad == ["start"] else 2), "2 would be the status of the job"
         assert b"expected `subord transfer %s --socket PATH" % bad[0].encode() in done.stderr
 
 

@@ -6,6 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+import trio
 from loops import over
 from said_commands import Answer, SaidCommands
 
@@ -21,6 +22,7 @@ from subord.services.transfer.cells.gridengine.settings import (
     queue_fields,
     scripts,
 )
+from subord.services.transfer.local import STATUS_ERROR
 from subord.services.transfer.plan import Plan
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -74,13 +76,26 @@ def test_all_fields_of_a_queue_are_named() -> None:
 
 def test_scripts_are_shell(tmp_path: Path) -> None:
     """Whatever is in the paths."""
-    own = OWN._replace(socket="/run/an agent's", program=("/opt/a b/python3",))
+    program = tmp_path / "a b" / "python3"
+    program.parent.mkdir()
+    program.write_text('#!/bin/sh\nprintf \'%s,\' "$0" "$@"\n')
+    program.chmod(0o755)
+    own = OWN._replace(socket="/run/an agent's", program=(str(program),))
     for path, text in scripts(own).items():
         script = tmp_path / Path(path).name
-        script.write_text(text.replace("exec ", "printf '%s,' ", 1))
+        script.write_text(text)
         said = subprocess.run(["sh", script, "a b", "$x"], capture_output=True, text=True, check=True).stdout
         last = "otherjobs" if script.name == "sensor" else "a b,$x"
-        assert said == f"/opt/a b/python3,{script.name},--socket,/run/an agent's,{last},"
+        assert said == f"{program},{script.name},--socket,/run/an agent's,{last},"
+
+
+@over("shell", ["sh", "bash"])
+async def test_a_program_that_cannot_be_run_puts_the_job_into_the_error_state(shell: str) -> None:
+    """And not 126 or 127, which would be the status of the job."""
+    for program in ("/none/python3", "/etc/passwd"):
+        text = scripts(OWN._replace(program=(program,)))["/etc/subord/transfer/start"]
+        done = await trio.run_process([shell, "-s"], stdin=text.encode(), capture_stderr=True, check=False)
+        assert done.returncode == STATUS_ERROR, program
 
 
 async def test_all_is_made_in_an_order_in_which_no_job_comes_too_early() -> None:
@@ -217,5 +232,6 @@ async def test_a_user_without_rights_is_told_so() -> None:
 
 def test_the_complexes_are_called_as_in_a_plan() -> None:
     plan = Plan(host=1)
-    assert (Settings("h", "/s").value, Settings("h", "/s").remote) == (plan.sensor, plan.opt_out)
+    own = Settings("h", "/s", ("python3",))
+    assert (own.value, own.remote) == (plan.sensor, plan.opt_out)
     assert not [each for each in DOCS.glob("transfer*.md") if "away_pending" in each.read_text(encoding="utf-8")]

@@ -26,14 +26,15 @@ class Asked(NamedTuple):
 
 
 def ask(path: str, request: Request, seconds: float | None) -> Asked:
-    """`seconds`: for the answer. Raises AgentError."""
+    """`seconds`: for the answer. Raises AgentError, and ValueError for a request that is no text in UTF-8."""
+    line = line_of(request)
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     was_sent = False
     try:
         connection.settimeout(seconds)
         connection.connect(path)
         was_sent = True
-        connection.sendall(line_of(request))
+        connection.sendall(line)
         return Asked(answer_in(_line(connection)), connection)
     except (OSError, ValueError) as error:
         connection.close()

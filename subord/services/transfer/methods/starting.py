@@ -16,7 +16,7 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
 from subord.services.transfer.jobs import SCRIPT_BYTES_MAX
 from subord.services.transfer.local import (
@@ -30,6 +30,7 @@ from subord.services.transfer.local import (
     STATUS_ERROR,
     Start,
 )
+from subord.services.transfer.methods.asked import STATE, State, state_in
 from subord.services.transfer.methods.asking import AgentError, ask, complain, refusal
 from subord.services.transfer.methods.which import job_in
 
@@ -40,9 +41,8 @@ UNSENT_S_MAX: Final = 60.0
 """Without an agent, for so long; then the batch system starts the job again."""
 TRY_S: Final = 2.0
 ANSWER_S_MAX: Final = 120.0
-STATE: Final = "SUBORD_TRANSFER_STATE"
-"""In the environment of a method that asks again: the number of its process, and the fields of State."""
 PAUSE_FIRST, PAUSE_MAX = 2, 32
+SLEEP: Final = "PATH=/usr/bin:/bin sleep"
 WAIT: Final = f"""\
 ulimit -c 0
 attempt=$1 sent=$2 pause=$3
@@ -57,26 +57,20 @@ while read -r word number <&3; do
   esac
 done
 exec 3<&-
-sleep "$pause"
+{SLEEP} "$pause"
+until [ -x "$1" ]; do {SLEEP} {PAUSE_FIRST}; done
 {STATE}="$$ $attempt $sent $pause"
 export {STATE}
+trap 'exit {STATUS_ERROR}' 0
 exec "$@"
 """
-"""A shell that waits for days needs a twentieth of the memory of an interpreter."""
-
-
-class State(NamedTuple):
-    """What a method knows that has asked before. `attempt`: 0: the agent has not told it. `pause`: seconds before it
-    asked."""
-
-    attempt: int
-    was_sent: bool
-    pause: int
+"""A shell that waits for days needs a twentieth of the memory of an interpreter. While the interpreter is replaced it
+waits on. The PATH of the job is not its own."""
 
 
 def start(path: str, words: Sequence[str]) -> int:
     """The exit status, if the process does not become the shell that waits."""
-    state = state_in(os.environ.pop(STATE, ""))
+    state = state_in(os.environ.get(STATE, ""))
     try:
         request = request_of(words, os.environ, state)
     except ValueError as error:
@@ -104,18 +98,13 @@ def start(path: str, words: Sequence[str]) -> int:
         return STATUS_ERROR
 
 
-def state_in(text: str) -> State | None:
-    """None: this process has asked no agent; what a user has in the environment is not of this process."""
-    fields = text.split()
-    if len(fields) != 4 or not all(each.isdigit() for each in fields) or int(fields[0]) != os.getpid():
-        return None
-    return State(int(fields[1]), fields[2] != "0", int(fields[3]))
-
-
 def request_of(words: Sequence[str], environment: Mapping[str, str], state: State | None) -> Start:
     """Raises ValueError."""
     job, task = job_in(environment)
     text, obstacle = _script(words[0] if words else "", job)
+    paths = [environment.get(name, "") for name in ("SGE_STDOUT_PATH", "SGE_STDERR_PATH")]
+    if not all(map(_is_utf_8, paths)):
+        paths, obstacle = ["", ""], "the path of its output is no text in UTF-8"
     slots = environment.get("NSLOTS", "1")
     return Start(
         job=job,
@@ -125,11 +114,16 @@ def request_of(words: Sequence[str], environment: Mapping[str, str], state: Stat
         was_sent=state is not None and state.was_sent,
         may_have_run=environment.get("RESTARTED", "0") != "0",
         script=text,
-        output=environment.get("SGE_STDOUT_PATH", ""),
-        errors=environment.get("SGE_STDERR_PATH", ""),
+        output=paths[0],
+        errors=paths[1],
         slots=int(slots) if slots.isdigit() else 1,
         obstacle=obstacle,
     )
+
+
+def _is_utf_8(text: str) -> bool:
+    """Python reads other bytes of the environment as halves of surrogate pairs."""
+    return not any("\udc80" <= each <= "\udcff" for each in text)
 
 
 def _script(first: str, job: str) -> tuple[str, str]:

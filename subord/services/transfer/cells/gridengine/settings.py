@@ -12,6 +12,7 @@ import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
+from subord.services import FAULTS
 from subord.services.transfer.methods import METHODS, SOCKET
 from subord.services.transfer.plan import REMOTE, SENSED
 
@@ -60,6 +61,7 @@ class Settings(NamedTuple):
 
     host: str
     socket: str
+    program: tuple[str, ...]
     queue: str = "transfer"
     slots: int = 40
     threshold: int | None = None
@@ -69,7 +71,6 @@ class Settings(NamedTuple):
     parallel: tuple[str, ...] = ()
     folder: str = "/etc/subord/transfer"
     sensor: str = ""
-    program: tuple[str, ...] = ("python3", "-I", "-m", "subord", "transfer")
     sorts: bool = True
     sensor_s: int = SENSOR_S
     gids: str = ""
@@ -130,10 +131,18 @@ def _script(own: Settings, method: str) -> str:
     words = shlex.join([*own.program, method, SOCKET, own.socket])
     rest = shlex.quote(own.value) if method == SENSOR else '"$@"'
     of = "all transfer queues" if method == SENSOR else f"the transfer queue {own.queue}"
+    fault = FAULTS.get(("transfer", method))
     return (
-        f"#!/bin/sh\n# {method} of {of}, made by `subord transfer setup`.\n"
-        f"unset LD_PRELOAD LD_LIBRARY_PATH\nexec {words} {rest}\n"
+        f"#!/bin/sh\n# {method} of {of}, made by `subord transfer setup`.\nunset LD_PRELOAD LD_LIBRARY_PATH\n"
+        f"{'' if fault is None else _guard(own.program[0], fault)}exec {words} {rest}\n"
     )
+
+
+def _guard(program: str, fault: int) -> str:
+    """A shell that cannot run the program would end with 126 or 127, which Grid Engine takes for the status of the
+    job. Some shells run a trap then, others do not."""
+    trap = f"trap 'exit {fault}' 0\n"
+    return trap + (f"[ -x {shlex.quote(program)} ] || exit {fault}\n" if program.startswith("/") else "")
 
 
 def printed(own: Settings) -> str:
