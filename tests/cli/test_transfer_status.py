@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
 import pytest
+from loops import over
 
 from subord.client import exit_codes
+from subord.client.daemon import ask
+from subord.client.errors import CommandError
 from subord.core.carriage.engine.bounds import RESULT_BYTES_MAX
-from subord.runtime.transfer.state import FAILED, JOBS_MAX, OFF, OTHER_NODE, State
+from subord.runtime.transfer.state import FAILED, JOBS_MAX, NO_AGENT, OFF, OTHER_NODE, State
 from subord.services.transfer.plan import Plan
 from subord.services.transfer.telling import answering
 from subord.services.transfer.telling.words import JOBS
 from tests.api.fake_node_api import FakeTracker
 from tests.api.served_node import fake_daemon
-from tests.api.transfer_nodes import AT_MS, COMING, LEAVING, PLAN, TransferNodes
+from tests.api.transfer_nodes import AT_MS, COMING, LEAVING, PLAN, STUCK, TransferNodes
 from tests.cli.test_json import fitting
 from tests.cli.test_transfer_command import LINES
 from tests.cli.transfer_stage import Said, TransferStage
@@ -179,9 +183,9 @@ def test_all_of_one_job(stage: TransferStage, capsys: Said) -> None:
             "job 8 of ann leaves: ended, over",
             "  in the other cluster: 1001",
             "  seen as: status 7",
-            "  in the transfer queue since: 16 min",
+            "  started in the transfer queue: 16 min ago",
             "  ran on: run1",
-            "  used: 12.5 s of processor time, 20.0 s from start to end, at most 300 MiB of memory",
+            "  used: 12.5 s of processor time, 20.0 s from start to end, at most 300 MiB of virtual memory",
         ],
     )
     _, lines, _ = stage.type(capsys, "jobs", "455")
@@ -198,6 +202,74 @@ def test_all_of_one_job(stage: TransferStage, capsys: Said) -> None:
     assert [each["job"] for each in fitting("transfer-jobs", lines[0])["jobs"]] == ["12", "77"]
     _, lines, _ = stage.type(capsys, "jobs", "--ended", "--json")
     assert [each["job"] for each in fitting("transfer-jobs", lines[0])["jobs"]] == ["12", "77", "8", "21", "21"]
+
+
+ALONE = "which alone are known by their numbers"
+SHOWS = "but nothing of this task, user or way: `subord transfer jobs"
+
+
+@over(
+    ("words", "left_out", "line"),
+    [
+        (("77",), 0, "job 77 does not cross, and is none of the last ones that have: qstat -j 77, qacct -j 77"),
+        (("8.7",), 0, "job 8.7 does not cross, and is none of the last ones that have: qstat -j 8, qacct -j 8 -t 7"),
+        (("12", "-u", "bob"), 0, f"job 12 is known, {SHOWS} 12` shows it"),
+        (("12", "--way", "comes"), 0, f"job 12 is known, {SHOWS} 12` shows it"),
+        (("12.7",), 0, f"job 12 is known, {SHOWS} 12` shows it"),
+        (
+            ("77",),
+            500,
+            f"job 77 is none of the first jobs, {ALONE}; 500 jobs more cross",
+        ),
+    ],
+)
+def test_a_job_that_is_not_shown_is_not_said_to_be_none(
+    words: tuple[str, ...], left_out: int, line: str, capsys: Said, tmp_path: Path
+) -> None:
+    """Its user would submit it again, and its work would be done twice."""
+    stage = TransferStage(tmp_path)
+    stage.transfer(left_out=left_out)
+    with fake_daemon(stage.node) as stage.path:
+        code, lines, _ = stage.type(capsys, "jobs", *words)
+        assert (code, text_of(lines[:-1])) == (exit_codes.NOT_REACHED, line)
+        assert stage.type(capsys, "jobs", "-u", "eve")[1][0] != "no job crosses now"
+
+
+def test_a_host_with_slurm_names_its_commands(stage: TransferStage, capsys: Said) -> None:
+    stage.transfer(batch="slurm")
+    assert stage.type(capsys, "jobs", "8.7")[1][0].endswith("that have: squeue -j 8_7, sacct -j 8_7")
+
+
+@over("word", [FAILED, NO_AGENT])
+def test_a_host_that_does_not_follow_the_plan_denies_no_job(word: str, capsys: Said, tmp_path: Path) -> None:
+    """Jobs that are away run on; a user who hears that there is none submits them again."""
+    stage = TransferStage(tmp_path)
+    found = stage.transfer(jobs=())
+    with fake_daemon(stage.node) as stage.path:
+        for state, words in (
+            (State(word=word, version=2), f"which jobs cross is not known: 10.0.0.1 says: {word}: "),
+            (msgspec.structs.replace(found, word=word), f"{word}: "),
+            (msgspec.structs.replace(found, word=word, jobs=(STUCK,)), f"{word}: "),
+        ):
+            stage.say(state, 1)
+            for number in ((), ("12",)):
+                code, lines, _ = stage.type(capsys, "jobs", *number)
+                text = text_of(lines)
+                assert (code, text.startswith(words)) == (exit_codes.NOT_REACHED, True), text
+                assert "no job crosses now" not in text
+                assert "does not cross" not in text
+        assert lines[-1] == "1 of 1 answered in 0 ms"
+        assert any(line.startswith("leaves  9.3") for line in stage.type(capsys, "jobs")[1])
+
+
+def test_wrong_questions_for_jobs_are_refused(stage: TransferStage) -> None:
+    for query, words in (
+        ("job=a.b", "?job= must be"),
+        ("over=true", "?over= must be 0 or 1"),
+        ("job=12&over=1", "?over= is for all jobs"),
+    ):
+        with pytest.raises(CommandError, match=re.escape(words)):
+            ask(stage.path, f"/v1/transfer/jobs?{query}", 5.0)
 
 
 @pytest.mark.parametrize("word", ["", "12.", "1-3", "12.x", "1" * 21, "\u0661", "7.\u0661"])

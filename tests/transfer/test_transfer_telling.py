@@ -11,7 +11,7 @@ from subord.services.transfer.away import Away
 from subord.services.transfer.away import Kept as AwayKept
 from subord.services.transfer.cells.interface import Being, Foreign, Look
 from subord.services.transfer.driving.counting import Counts
-from subord.services.transfer.driving.telling import Both, Seen, ending_text, state_of
+from subord.services.transfer.driving.telling import ENDS_KEPT, Both, Seen, ending_text, state_of
 from subord.services.transfer.exchange import Stage
 from subord.services.transfer.home import Home
 from subord.services.transfer.home import Kept as HomeKept
@@ -73,7 +73,9 @@ def test_jobs_that_are_over_are_told_last_with_what_they_have_used() -> None:
     """The newest first. What the other cluster says of its usage may be no amount."""
     usage = Usage(host="run1", wall_s=20.0, cpu_s=12.5, memory_bytes=300 << 20)
     over = tuple(HomeRecord(key=key(each), state=HomeState.ENDED, end=End(usage=usage)) for each in (1, 2, 3))
-    wild = HomeRecord(key=key(5), state=HomeState.ENDED, end=End(usage=Usage(wall_s=math.inf, cpu_s=math.nan)))
+    no_usage = Usage(wall_s=math.inf, cpu_s=math.nan, memory_bytes=-1)
+    wild = HomeRecord(key=key(5), state=HomeState.ENDED, end=End(usage=no_usage))
+    assert ending_text(wild) == "job 5 was not in the other cluster: ended, status 0"
     both = sides_of([over[2], HomeRecord(key=key(4), state=HomeState.ABROAD)], [])
     told = state_of(both._replace(over=(*over, wild)), Seen(), LinkCounts(), 1, "gridengine")
     assert [(each.job, each.is_over) for each in told.jobs] == [
@@ -85,7 +87,17 @@ def test_jobs_that_are_over_are_told_last_with_what_they_have_used() -> None:
     ]
     last = told.jobs[-1]
     assert (last.host, last.wall_s, last.cpu_s, last.memory_bytes) == ("run1", 20.0, 12.5, 300 << 20)
-    assert (told.jobs[2].wall_s, told.jobs[2].cpu_s, told.left_out) == (None, None, 0)
+    strange = told.jobs[2]
+    assert (strange.wall_s, strange.cpu_s, strange.memory_bytes, told.left_out) == (None, None, None, 0)
+
+
+def test_jobs_that_are_over_have_places_however_many_cross() -> None:
+    of_home = [HomeRecord(key=key(each), state=HomeState.ABROAD) for each in range(1, JOBS_MAX + 1)]
+    over = tuple(HomeRecord(key=key(each), state=HomeState.ENDED) for each in range(2000, 2300))
+    told = state_of(sides_of(of_home, [])._replace(over=over), Seen(), LinkCounts(), 1, "gridengine")
+    ended = [each.job for each in told.jobs if each.is_over]
+    assert (len(told.jobs), told.left_out) == (JOBS_MAX, ENDS_KEPT)
+    assert ended == [str(each) for each in range(2299, 2299 - ENDS_KEPT, -1)]
 
 
 def test_each_job_counts_once_for_each_that_is_true_of_it() -> None:
@@ -117,7 +129,8 @@ def test_the_log_says_how_a_job_has_ended_and_what_it_has_used() -> None:
     usage = Usage(host="run1", cpu_s=12.46, memory_bytes=300 << 20)
     record = HomeRecord(key=key(12), state=HomeState.ENDED, id="1001", end=End(status=7, usage=usage))
     assert ending_text(record) == (
-        "job 12 is 1001 in the other cluster: ended, status 7, on run1, 12.5 s of processor time, 300 MiB of memory"
+        "job 12 is 1001 in the other cluster: ended, status 7, on run1, 12.5 s of processor time, "
+        "300 MiB of virtual memory"
     )
     task = HomeRecord(key=Key("one", "12", 3, 5), state=HomeState.RETURNING, reason="it had no permit within 60 s")
     assert ending_text(task) == "job 12.3 was not in the other cluster: returning, it had no permit within 60 s"

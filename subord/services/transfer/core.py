@@ -47,6 +47,10 @@ async def _jobs(node: NodeApi, query: Query) -> Response:
     job = query.get("job", "")
     if job and not re.fullmatch(JOB_FORM, job, re.ASCII):
         return failure(400, "?job= must be the number of a job: no node was asked")
+    if query.get("over", "1") not in ("0", "1"):
+        return failure(400, "?over= must be 0 or 1: no node was asked")
+    if job and "over" in query:
+        return failure(400, "?over= is for all jobs, not beside ?job=: no node was asked")
     plan = published(node).plan
     if plan is None or plan.is_off:
         await trio.lowlevel.checkpoint()

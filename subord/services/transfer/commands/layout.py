@@ -34,6 +34,23 @@ def is_in_force(plan: Document) -> bool:
     return plan["host"] is not None
 
 
+def before(host: Document) -> str:
+    """Of a transfer host whose agent does not follow the plan now."""
+    return f"{_state(host)}; what follows is from before"
+
+
+def unknown_host(found: Document, names: Mapping[str, str]) -> str:
+    """Why the transfer host tells nothing of jobs."""
+    host = found["plan"]["host"]
+    said = next((each for each in found["states"] if host in each["addresses"]), None)
+    words = "has told nothing" if said is None else f"says: {_state(said)}"
+    return f"{with_address(host, dict(names))} {words}"
+
+
+def _state(each: Document) -> str:
+    return f"{each['state']}: {each['text']}{': ' if each['detail'] else ''}{each['detail']}"
+
+
 def plan_lines(plan: Document) -> Iterator[str]:
     """Of a plan in force."""
     peer = plan["peer"]

@@ -8,12 +8,20 @@ from typing import Final
 
 from subord.client import exit_codes
 from subord.client.daemon import Document
-from subord.client.naming import names_for, with_address
+from subord.client.naming import names_for
 from subord.client.text import age, count
 from subord.runtime.transfer.state import TRANSFERS
 from subord.services.asking import asked_nodes, asked_root, shown_coverage
 from subord.services.following import lines_of_states, nodes_of, wrapped
-from subord.services.transfer.commands.layout import CONFLICT, heading, is_in_force, numbers, plan_lines
+from subord.services.transfer.commands.layout import (
+    CONFLICT,
+    before,
+    heading,
+    is_in_force,
+    numbers,
+    plan_lines,
+    unknown_host,
+)
 
 NONE: Final = "none"
 
@@ -47,7 +55,7 @@ def lines_of(found: Document, names: Mapping[str, str]) -> Iterator[str]:
         for each in plan_lines(plan):
             yield from wrapped(each, "")
         if host is None:
-            yield f"what crosses is not known: {with_address(plan['host'], dict(names))} has told nothing"
+            yield f"what crosses is not known: {unknown_host(found, names)}"
         else:
             yield from host_lines(host)
     else:
@@ -59,8 +67,7 @@ def lines_of(found: Document, names: Mapping[str, str]) -> Iterator[str]:
 def host_lines(host: Document) -> Iterator[str]:
     """What the transfer host sees."""
     if host["state"] != TRANSFERS:
-        detail = f": {host['detail']}" if host["detail"] else ""
-        yield from wrapped(f"{host['state']}: {host['text']}{detail}; what follows is from before", "")
+        yield from wrapped(before(host), "")
     yield from _batch(host)
     yield from _link(host)
     leaving = numbers(host["leaving"]) or NONE

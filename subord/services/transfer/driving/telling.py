@@ -24,6 +24,8 @@ from subord.services.transfer.states import AwayRecord, HomeRecord, HomeState
 
 BAD: Final = frozenset((str(HomeState.UNKNOWN), str(Stage.UNKNOWN), str(Stage.SOUGHT)))
 OVER: Final = frozenset(map(str, (HomeState.ENDED, HomeState.RETURNING, Stage.ENDED, Stage.GONE, Stage.ABSENT)))
+ENDS_KEPT: Final = 100
+"""Places for jobs that are over, however many cross."""
 MILLISECONDS: Final = 1000.0
 
 
@@ -103,14 +105,15 @@ def state_of(both: Both, seen: Seen, counts: Counts, version: int, batch: str) -
 
 
 def jobs_of(of_home: Home, of_away: Away, over: Iterable[HomeRecord] = ()) -> tuple[JobState, ...]:
-    """Of both directions, at most JOBS_MAX: of many records only these are spelled out."""
+    """Of both directions, at most JOBS_MAX, some of them for those that are over: of many records only these are
+    spelled out."""
     leaving, coming = of_home.desk.records, of_away.book.records
     gone = {each.key: each for each in over if each.key not in leaving}
     ranked = chain(
         ((_rank(each.state, key), True, key) for key, each in leaving.items()),
         ((_rank(each.stage, key), False, key) for key, each in coming.items()),
     )
-    chosen = nsmallest(JOBS_MAX, ranked)
+    chosen = nsmallest(JOBS_MAX - min(len(gone), ENDS_KEPT), ranked)
     found = [_leaving(leaving[key]) if leaves else _coming(coming[key]) for _, leaves, key in chosen]
     newest = sorted(gone, key=lambda key: key.attempt, reverse=True)
     found += [_leaving(gone[key], is_over=True) for key in newest[: JOBS_MAX - len(found)]]
@@ -155,7 +158,7 @@ def _job(way: str, each: HomeRecord | AwayRecord, user: str, state: str, *, is_o
         host=usage.host,
         wall_s=_amount(usage.wall_s),
         cpu_s=_amount(usage.cpu_s),
-        memory_bytes=usage.memory_bytes,
+        memory_bytes=_size(usage.memory_bytes),
         is_over=is_over,
     )
 
@@ -165,19 +168,24 @@ def _amount(seconds: float | None) -> float | None:
     return seconds if seconds is not None and isfinite(seconds) and seconds >= 0 else None
 
 
+def _size(number: int | None) -> int | None:
+    return number if number is not None and number >= 0 else None
+
+
 def ending_text(record: HomeRecord) -> str:
     """`job 12 is 1001 in the other cluster: ended, status 7, on run1, 12.5 s of processor time`: one line, whatever
     the other cluster has written into its parts."""
     key, end = record.key, record.end
     job = f"job {key.job}.{key.task}" if key.task else f"job {key.job}"
     there = f" is {record.id} in the other cluster" if record.id else " was not in the other cluster"
-    usage = None if end is None else end.usage
+    usage = Usage() if end is None else end.usage
+    cpu_s, memory = _amount(usage.cpu_s), _size(usage.memory_bytes)
     parts = [
         str(record.state),
         _end(end),
-        "" if usage is None or not usage.host else f"on {usage.host}",
-        "" if usage is None or usage.cpu_s is None else f"{usage.cpu_s:.1f} s of processor time",
-        "" if usage is None or usage.memory_bytes is None else f"{usage.memory_bytes >> 20} MiB of memory",
+        f"on {usage.host}" if usage.host else "",
+        "" if cpu_s is None else f"{cpu_s:.1f} s of processor time",
+        "" if memory is None else f"{memory >> 20} MiB of virtual memory",
         record.reason,
     ]
     return printable(f"{job}{there}: {', '.join(filter(None, parts))}")
