@@ -54,7 +54,10 @@ def _below(parser: argparse.ArgumentParser) -> list[argparse._SubParsersAction[a
 
 
 def _words(parser: argparse.ArgumentParser) -> Iterator[str]:
-    """The arguments of a command besides its options."""
+    """The arguments of a command, and the options that it needs."""
+    for each in parser._actions:
+        if each.option_strings and each.required:
+            yield " ".join(filter(None, (each.option_strings[-1], str(each.metavar or ""))))
     for each in parser._actions:
         if not each.option_strings:
             yield f"[{each.metavar}]" if each.nargs in ("?", "*") else str(each.metavar)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import grp
 import io
+import pwd
 import stat
 import sys
 from collections.abc import Iterator
@@ -282,6 +284,43 @@ def test_setup_needs_a_plan_and_grid_engine(stage: TransferStage, capsys: Said) 
     stage.hold(1)
     code, _, err = stage.type(capsys, "setup", "--apply")
     assert (code, "this node has no Grid Engine" in err) == (exit_codes.CONFIGURATION, True)
+
+
+@over(
+    ("gids", "words"),
+    [
+        ("1-99999999", "must be numbers from 100 to 2147483647"),
+        ("40000-2147483648", "must be numbers from 100 to 2147483647"),
+        ("40000-", "is not of the form FIRST-LAST, or several of it with commas"),
+    ],
+)
+def test_what_are_no_numbers_of_groups(gids: str, words: str, capsys: Said, tmp_path: Path) -> None:
+    code, _, err = TransferStage(tmp_path).type(capsys, "setup", "--gids", gids)
+    assert (code, words in err) == (exit_codes.USAGE, True), err
+
+
+def test_groups_in_use_are_no_groups_for_jobs(
+    stage: TransferStage, capsys: Said, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A job would have their rights, and its end could kill all their processes."""
+    given = list[Settings]()
+
+    async def act(_: object, own: Settings) -> Done:
+        given.append(own)
+        return Done(True)
+
+    monkeypatch.setattr(setup, "set_up", act)
+    monkeypatch.setattr(grp, "getgrall", lambda: [grp.struct_group(("staff", "x", 40_100, []))])
+    user = pwd.struct_passwd(("ann", "x", 1000, 40_500, "", "/", "/bin/sh"))
+    monkeypatch.setattr(pwd, "getpwall", lambda: [user])
+    stage.hold(1)
+    stage.configure(7, batch="gridengine")
+    for gids, words in (("40000-40399", "40100 (staff); "), ("40000-40600", "40100 (staff), and 1 more; ")):
+        code, _, err = stage.type(capsys, "setup", "--apply", "--gids", gids)
+        assert (code, words in err, given) == (exit_codes.CONFIGURATION, True, []), err
+    assert "40500 (that of ann)" in stage.type(capsys, "setup", "--apply", "--gids", "40500")[2]
+    code, _, _ = stage.type(capsys, "setup", "--apply", "--gids", "040600-40700, 40650-40900")
+    assert (code, [each.gids for each in given]) == (exit_codes.OK, ["40600-40900"])
 
 
 @pytest.mark.parametrize("word", ["apply", "remove"])

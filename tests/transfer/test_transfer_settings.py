@@ -17,9 +17,11 @@ from subord.services.transfer.cells.gridengine.settings import (
     DEFAULTS,
     Settings,
     gids_in,
+    gids_text,
     host_fields,
     printed,
     queue_fields,
+    ranges_in,
     scripts,
 )
 from subord.services.transfer.local import STATUS_ERROR
@@ -116,10 +118,40 @@ async def test_all_is_made_in_an_order_in_which_no_job_comes_too_early() -> None
 
 @pytest.mark.parametrize(
     ("text", "count"),
-    [("65400-65500", 101), ("200", 1), ("200-209,300 400-401", 13), ("9-1", None), ("", None), ("NONE", None)],
+    [
+        ("65400-65500", 101),
+        ("200", 1),
+        ("200-209,300 400-401", 13),
+        ("40000-40099,40000-40099", 100),
+        ("9-1", None),
+        ("", None),
+        ("NONE", None),
+    ],
 )
 def test_how_many_jobs_a_range_of_groups_is_for(text: str, count: int | None) -> None:
     assert gids_in(text) == count
+
+
+def test_ranges_of_groups_are_written_as_grid_engine_shows_them() -> None:
+    """Otherwise each pass would set them anew."""
+    for text, shown in (("0200-0300, 400", "200-300,400"), ("300-400,200-299 350", "200-400"), ("7", "7")):
+        assert gids_text(ranges_in(text) or ()) == shown
+
+
+async def test_ranges_that_are_there_in_another_form_are_left_alone() -> None:
+    fields = {**host_fields(OWN), "gid_range": "40000-40050, 40051-40199"}
+    shown = "#a-head:\n" + "".join(f"{name} {value}\n" for name, value in fields.items())
+    said = SaidCommands(answers(qconf="", sh="") | {"qconf -sconfl": "a-head\n", "qconf -sconf a-head": shown})
+    await setup.set_up(said, OWN._replace(gids="40000-40199"))
+    assert any(each.startswith("qconf -Aq") for each in said.ran)
+    assert not any(each.endswith("conf") and each.startswith("sh -c cd") for each in said.ran)
+
+
+async def test_the_slots_of_all_transfer_queues_need_groups() -> None:
+    said = SaidCommands(answers(qconf="", sh=""))
+    refused = await setup.set_up(said, OWN._replace(slots=100, together=200))
+    assert isinstance(refused, Refused)
+    assert "200 slots of its transfer queues need as many" in refused.reason
 
 
 @pytest.mark.parametrize(

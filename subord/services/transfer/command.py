@@ -117,7 +117,7 @@ def _add_setup(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
         "the load sensor and the scripts of the methods. Give the command on the transfer host. With --apply or "
         "--remove it tells Grid Engine, as root and manager; what is as wanted stays as it is.",
         epilog="exit codes: 0 if it is printed or done, 1 if Grid Engine refuses or does not answer, 78 if there is "
-        "no plan with transfer queues, or no Grid Engine",
+        "no plan with transfer queues, or no Grid Engine, or if --apply is given numbers of --gids that groups have",
     )
     how = parser.add_mutually_exclusive_group()
     how.add_argument("--apply", action="store_true", help="tell Grid Engine, and write the scripts")
@@ -130,7 +130,10 @@ def _add_setup(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     parser.add_argument("--other", dest="others", metavar="QUEUE", action="append", help=text)
     text = "a parallel environment whose jobs may leave; may be repeated (default: none)"
     parser.add_argument("--parallel", metavar="NAME", action="append", default=[], help=text)
-    text = "free numbers of groups for the jobs of the transfer host, at least one for each job; sets its gid_range"
+    text = (
+        "free numbers of groups for the jobs of the transfer host, at least one for each job; may be several ranges "
+        "with commas; sets its gid_range"
+    )
     parser.add_argument("--gids", metavar="FIRST-LAST", type=_gids, help=text)
     text = "the transfer host as Grid Engine names it (default: the name of this host)"
     parser.add_argument("--host", metavar="HOST", help=text)
@@ -141,12 +144,15 @@ def _add_setup(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
 
 
 def _gids(text: str) -> str:
-    """Raises ArgumentTypeError."""
-    from subord.services.transfer.cells.gridengine.settings import gids_in
+    """As Grid Engine has it. Raises ArgumentTypeError."""
+    from subord.services.transfer.cells.gridengine.settings import GID_MAX, GID_MIN, gids_text, ranges_in
 
-    if gids_in(text) is None:
-        raise argparse.ArgumentTypeError(f"{text!r} is not of the form FIRST-LAST")
-    return text
+    ranges = ranges_in(text)
+    if ranges is None:
+        raise argparse.ArgumentTypeError(f"{text!r} is not of the form FIRST-LAST, or several of it with commas")
+    if ranges[0][0] < GID_MIN or ranges[-1][-1] > GID_MAX:
+        raise argparse.ArgumentTypeError(f"{text!r} must be numbers from {GID_MIN} to {GID_MAX}")
+    return gids_text(ranges)
 
 
 def _add_jobs(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -183,7 +189,7 @@ def _add_methods(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -
     for method, (text, rest, codes) in _METHODS.items():
         parser = actions.add_parser(
             method,
-            help=f"of a transfer queue: {text}",
+            help=f"run by Grid Engine: {text}",
             description=f"{text[0].upper()}{text[1:]}. Grid Engine runs it, by a script of `subord transfer setup`.",
             epilog=f"exit codes: {codes}",
         )

@@ -7,10 +7,12 @@ Invariant: without --apply and --remove nothing is changed.
 from __future__ import annotations
 
 import argparse
+import grp
 import json
+import pwd
 import socket
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final
 
 import trio
@@ -25,7 +27,7 @@ from subord.services.batch.gridengine.adapter import ENVIRONMENT
 from subord.services.batch.records import Done, Outcome
 from subord.services.batch.running import Commands
 from subord.services.transfer.cells.gridengine import setup
-from subord.services.transfer.cells.gridengine.settings import Settings, printed
+from subord.services.transfer.cells.gridengine.settings import Settings, printed, ranges_in
 from subord.services.transfer.commands.key import SITE
 from subord.services.transfer.commands.publishing import PATH
 from subord.services.transfer.thresholds import threshold_of
@@ -41,6 +43,8 @@ def run(arguments: argparse.Namespace) -> int:
     """Raises CommandError."""
     plan, site = asked(arguments, PATH), asked(arguments, SITE)
     _demand(plan, site)
+    if arguments.apply and arguments.gids:
+        _demand_free(ranges_in(arguments.gids) or ())
     own = [settings_of(arguments, plan, site, queue["name"]) for queue in plan["queues"]]
     if not (arguments.apply or arguments.remove):
         text = "\n".join(map(printed, own))
@@ -64,6 +68,19 @@ def _demand(plan: Document, site: Document) -> None:
         raise CommandError(f"{text}; {NOTHING}", exit_codes.CONFIGURATION)
 
 
+def _demand_free(gids: Sequence[range]) -> None:
+    """Jobs would have the rights of these groups, and the end of a job would kill their processes. Raises
+    CommandError."""
+    named = {each.gr_gid: each.gr_name for each in grp.getgrall()}
+    of_users = {each.pw_gid: f"that of {each.pw_name}" for each in pwd.getpwall()}
+    taken = {gid: name for gid, name in (of_users | named).items() if any(gid in each for each in gids)}
+    if taken:
+        first = min(taken)
+        more = f", and {len(taken) - 1} more" if len(taken) > 1 else ""
+        text = f"--gids has numbers of groups that are in use: {first} ({taken[first]}){more}; name free ones"
+        raise CommandError(f"{printable(text)}; {NOTHING}", exit_codes.CONFIGURATION)
+
+
 def settings_of(arguments: argparse.Namespace, plan: Document, site: Document, queue: str) -> Settings:
     """Of one transfer queue; each of several has scripts of its own, which name it, but for the sensor."""
     several = len(plan["queues"]) > 1
@@ -83,6 +100,7 @@ def settings_of(arguments: argparse.Namespace, plan: Document, site: Document, q
         sensor=f"{arguments.folder}/sensor",
         program=(sys.executable, *COMMAND),
         gids=arguments.gids or "",
+        together=arguments.slots * len(plan["queues"]),
     )
 
 

@@ -47,6 +47,8 @@ DEFAULTS: Final = {
 """Fields of a new queue that setup leaves alone afterwards."""
 
 
+GID_MIN, GID_MAX = 100, 2**31 - 1
+"""Below are groups of the system; Grid Engine refuses some of them."""
 _RANGE: Final = re.compile(r"([0-9]{1,10})(?:-([0-9]{1,10}))?")
 
 
@@ -57,7 +59,8 @@ class Settings(NamedTuple):
     is in the folder. `program`: words that run the methods there. `sorts`: whether the scheduler is told to fill
     queues by their numbers. `sensor_s`: how often the load of the transfer host is reported, at most 59. `gids`:
     ranges of numbers of groups that the execd of the transfer host gives to jobs; "": those of the cell. Each job of
-    a host needs one, so they limit the jobs abroad, too."""
+    a host needs one, so they limit the jobs abroad, too. `together`: slots of all transfer queues of the host; 0:
+    those of this one."""
 
     host: str
     socket: str
@@ -74,6 +77,7 @@ class Settings(NamedTuple):
     sorts: bool = True
     sensor_s: int = SENSOR_S
     gids: str = ""
+    together: int = 0
 
 
 def queue_fields(own: Settings) -> dict[str, str]:
@@ -110,11 +114,30 @@ def host_fields(own: Settings) -> dict[str, str]:
     return fields | ({"gid_range": own.gids} if own.gids else {})
 
 
+def ranges_in(text: str) -> tuple[range, ...] | None:
+    """The numbers of `gid_range`, in their order, each once. None: it cannot be read."""
+    found = [_RANGE.fullmatch(each) for each in text.replace(",", " ").split()]
+    read = sorted((int(each[1]), int(each[2] or each[1]) + 1) for each in found if each)
+    if not read or len(read) < len(found) or any(first >= end for first, end in read):
+        return None
+    merged: list[range] = []
+    for first, end in read:
+        if merged and first <= merged[-1].stop:
+            merged[-1] = range(merged[-1].start, max(merged[-1].stop, end))
+        else:
+            merged.append(range(first, end))
+    return tuple(merged)
+
+
 def gids_in(text: str) -> int | None:
     """How many numbers `gid_range` has, and so how many jobs a host starts at most. None: it cannot be read."""
-    found = [_RANGE.fullmatch(each) for each in text.replace(",", " ").split()]
-    sizes = [int(each[2] or each[1]) - int(each[1]) + 1 for each in found if each]
-    return sum(sizes) if sizes and len(sizes) == len(found) and min(sizes) > 0 else None
+    ranges = ranges_in(text)
+    return None if ranges is None else sum(map(len, ranges))
+
+
+def gids_text(ranges: Iterable[range]) -> str:
+    """As `gid_range` has them: `40000-40399,50000`."""
+    return ",".join(f"{each[0]}-{each[-1]}" if len(each) > 1 else str(each[0]) for each in ranges)
 
 
 def scripts(own: Settings) -> dict[str, str]:

@@ -28,6 +28,7 @@ from subord.services.transfer.cells.gridengine.settings import (
     gids_in,
     host_fields,
     queue_fields,
+    ranges_in,
     scripts,
 )
 
@@ -81,7 +82,7 @@ async def set_up(commands: Commands, own: Settings) -> Outcome:
 
 
 async def take_away(commands: Commands, own: Settings) -> Outcome:
-    """The sort method of the scheduler stays."""
+    """The sort method of the scheduler stays, and without the option of the range the groups of the host."""
 
     async def plan() -> Iterable[Step] | Refused | Unavailable:
         found = await _found(commands, own)
@@ -105,12 +106,13 @@ def too_few_gids(found: Found, own: Settings) -> Refused | None:
     """A job over the number of gids is started, fails, and waits again, without end."""
     text = own.gids or (found.host or {}).get("gid_range") or found.gids
     count = gids_in(text)
-    if count is None or count >= own.slots:
+    slots = max(own.slots, own.together)
+    if count is None or count >= slots:
         return None
     return Refused(
         f"{own.host} starts at most {count} jobs at once, since Grid Engine gives each a group of gid_range {text}, "
-        f"and {own.slots} slots need as many; nothing was changed: name free numbers of groups with --gids "
-        "FIRST-LAST, or take fewer slots"
+        f"and {slots} slots of its transfer queues need as many; nothing was changed: name free numbers of groups "
+        "with --gids FIRST-LAST, or take fewer slots"
     )
 
 
@@ -132,7 +134,7 @@ def steps_to_set_up(found: Found, own: Settings) -> Iterator[Step]:
         if found.scripts.get(path) != text:
             yield Step(("sh", "-c", _WRITE, "sh", path), text.encode())
     host = host_fields(own)
-    if found.host is None or not host.items() <= found.host.items():
+    if found.host is None or any(not _is_so(name, value, found.host) for name, value in host.items()):
         fields = dict(found.host or {}) | host
         yield _configured(own.host, "-Aconf" if found.host is None else "-Mconf", fields)
     for name, values in found.queues.items():
@@ -147,6 +149,12 @@ def steps_to_set_up(found: Found, own: Settings) -> Iterator[Step]:
         for name, value in wanted.items():
             if found.queue.get(name) != value:
                 yield Step(("qconf", "-rattr", "queue", name, value, own.queue))
+
+
+def _is_so(name: str, value: str, fields: Mapping[str, str]) -> bool:
+    """Ranges of groups are compared as numbers."""
+    read = ranges_in if name == "gid_range" else str
+    return name in fields and read(fields[name]) == read(value)
 
 
 def steps_to_take_away(found: Found, own: Settings) -> Iterator[Step]:
