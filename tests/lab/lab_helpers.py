@@ -46,10 +46,11 @@ def surroundings():
 
 @contextlib.contextmanager
 def settled(seconds, **options):
-    """A lab of that kind, once its tree stands."""
+    """A lab of that kind, once its tree stands and its root knows that its nodes are all."""
     with netlab("lab").Lab(**options) as lab:
         lab.start_all()
         lab.wait_stable(seconds)
+        wait_until(lambda: lab.document(lab.positions[-1], "/v1/members")["complete"], "the root knows all members")
         yield lab
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from netlab.lab import Lab
 
-from .lab_helpers import SUBORD, command, settled
+from .lab_helpers import SUBORD, command, settled, wait_until
 
 pytestmark = pytest.mark.lab(few=True)
 
@@ -71,6 +71,7 @@ def test_a_rotation_under_churn_brings_everybody_to_the_new_key(lab: Lab) -> Non
     until_all_have(lab, 2, NODES - 1)
     lab.start(1)
     until_all_have(lab, 2, NODES)
+    wait_until(lambda: lab.document(9, "/v1/members")["complete"], "the root knows that these are all")
     assert key(lab, 9, "remove", old, "--timeout", "60")["everybody"] is True
     until_all_have(lab, 3, NODES, at=20)
     assert {each[1] for each in rings(lab, 20)} == {(new,)}
