@@ -7,7 +7,6 @@ seconds seems to take minutes to it: only times of the machine are told.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from statistics import fmean, median
@@ -18,8 +17,7 @@ from netlab.common.tables import Column, comparison
 from netlab.elastic import gridengine, growing
 from netlab.elastic.cluster import ElasticLab
 from netlab.elastic.growing import Feed, Run, Sample
-from netlab.elastic.hosted import HEAD, HOME, NAMES, ROOT
-from netlab.errors import LabError
+from netlab.elastic.hosted import HEAD, HOME, NAMES, ROOT, check_hosts
 from netlab.experiments import figures
 from netlab.experiments.evaluate import Evaluation, is_measured
 from netlab.experiments.evaluate import Run as Measurement
@@ -54,10 +52,7 @@ class Plan(Evaluation):
 
     def runs(self) -> Iterator[Measurement]:
         self.check_nodes(NODES_MIN, "A cluster that grows")
-        if self.rootless or os.geteuid():
-            raise LabError("Jobs run as other users: run it as root, without --rootless. Nothing was done.")
-        if packages := gridengine.missing():
-            raise LabError(f"Programs are missing: apt-get install {' '.join(packages)}. Nothing was done.")
+        check_hosts(self.rootless, gridengine.missing())
         about = {"fanout": self.fanout, "layout": "dense", "timing": self.timing, "at_once": self.at_once}
         return self.by_turns(measure_one, {**about, "rate": RATE})
 

@@ -34,6 +34,14 @@ PLACED_S_MAX: Final = 30.0
 COMMAND_S_MAX: Final = 60.0
 
 
+def check_hosts(rootless: bool, packages: list[str]) -> None:
+    """`packages`: that have to be installed. Raises LabError: hosts cannot run jobs here."""
+    if rootless or os.geteuid():
+        raise LabError("Jobs run as other users: run it as root, without --rootless. Nothing was done.")
+    if packages:
+        raise LabError(f"Programs are missing: apt-get install {' '.join(packages)}. Nothing was done.")
+
+
 class HostedLab(ABC):
     """As long as the `with` block."""
 

@@ -13,7 +13,6 @@ An observer reads libvirt of each server in all parts.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -22,7 +21,7 @@ from typing import Any, Final
 from netlab.common.results import Record
 from netlab.common.tables import aligned
 from netlab.elastic import gridengine
-from netlab.elastic.hosted import HEAD, ROOT
+from netlab.elastic.hosted import HEAD, ROOT, check_hosts
 from netlab.errors import LabError
 from netlab.experiments import figures
 from netlab.experiments.evaluate import Evaluation, Run, is_measured
@@ -63,13 +62,10 @@ class Plan(Evaluation):
         if unknown := [each for each in self.only if each not in PARTS]:
             raise LabError(f"--only: {unknown[0]} is none of {', '.join(PARTS)}. Nothing was done.")
         self.check_nodes(serving.INTERIOR + 2, "A cluster whose leaders die")
-        if self.rootless or os.geteuid():
-            raise LabError("Jobs run as other users: run it as root, without --rootless. Nothing was done.")
         packages = cluster.missing()
         if set(self.only) & set(REAL):
             packages += gridengine.missing()
-        if packages:
-            raise LabError(f"Programs are missing: apt-get install {' '.join(packages)}. Nothing was done.")
+        check_hosts(self.rootless, packages)
         return self._each()
 
     def _each(self) -> Iterator[Run]:

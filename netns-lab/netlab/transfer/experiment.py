@@ -12,7 +12,6 @@ An observer reads the accounting, and a file of each job: each job must begin on
 
 from __future__ import annotations
 
-import os
 import random
 import threading
 import time
@@ -26,7 +25,7 @@ from typing import Any, Final
 from netlab.common.results import Record
 from netlab.common.tables import aligned
 from netlab.elastic import gridengine
-from netlab.elastic.hosted import HEAD
+from netlab.elastic.hosted import HEAD, check_hosts
 from netlab.errors import LabError
 from netlab.experiments.evaluate import Evaluation, Run, is_measured
 from netlab.experiments.verdicts import of_measured
@@ -56,8 +55,8 @@ PERMIT_S: Final = 30
 @dataclass(frozen=True, kw_only=True)
 class Plan(Evaluation):
     """`nodes`: of each of the two clusters. `job_s`: how long a job runs. `phase_s`: after which the other cluster is
-    the busy one. `every_s`: a daemon or an agent of each of the
-    two clusters is killed so often, on the average; of the merged one twice as often."""
+    the busy one. `every_s`: a daemon or an agent of each of the two clusters is killed so often, on the average; of
+    the merged one twice as often."""
 
     nodes: tuple[int, ...] = (50,)
     fanout: int = 8
@@ -71,10 +70,7 @@ class Plan(Evaluation):
 
     def runs(self) -> Iterator[Run]:
         self.check_nodes(NODES_MIN, "A cluster with a root, a transfer host, and hosts for jobs")
-        if self.rootless or os.geteuid():
-            raise LabError("Jobs run as other users: run it as root, without --rootless. Nothing was done.")
-        if packages := gridengine.missing():
-            raise LabError(f"Programs are missing: apt-get install {' '.join(packages)}. Nothing was done.")
+        check_hosts(self.rootless, gridengine.missing())
         if reason := obstacle():
             raise LabError(f"There can be no hosts here: {reason}. Nothing was done.")
         shape = {"fanout": self.fanout, "timing": self.timing, "slots": SLOTS, "bucket_s": exchange.BUCKET_S}
