@@ -8,6 +8,7 @@ import { count, duration, element, exact, link, moment, roundTrip, setText, shap
 
 const WHY_S_MAX = 5;
 const REST_MS = 250; // no question to nodes that the arrow keys only pass
+const CANDIDATES_MAX = 24; // shown, and the leader; a node of a large cluster has as many as there are nodes
 
 const PLACES = { root: "the root", home: "at home", guest: "a guest" };
 
@@ -104,7 +105,7 @@ export class NodePanel {
     const answer = await ask(`v1/why?${query}`, { seconds: WHY_S_MAX, signal: request.signal });
     if (request.signal.aborted) return;
     const { error, document: reasons } = answer;
-    const parts = error ? [element("p", { class: "warning" }, asSentence(error))] : reasonsOf(reasons);
+    const parts = error ? [element("p", { class: "warning" }, asSentence(error))] : reasonsOf(reasons, address);
     this.why.replaceChildren(...parts);
   }
 }
@@ -144,15 +145,20 @@ function isNumber(quantity) {
   return typeof quantity === "number";
 }
 
-function reasonsOf(reasons) {
+function reasonsOf(reasons, address) {
   const parts = [element("p", {}, asSentence(String(reasons.reason ?? "It gives no reason")))];
-  const { candidates = [], others = [] } = reasons;
-  if (!candidates.length && !others.length) return parts;
+  const { candidates = [], others = [], leader } = reasons;
+  const known = [...candidates, ...others];
+  if (!known.length) return parts;
+  const shown = known.filter((each, at) => at < CANDIDATES_MAX || each.address === leader);
   const head = ["candidate", "position", "level", "last answer"].map((name) => element("th", { scope: "col" }, name));
-  const lines = [...candidates, ...others].map((each) => candidateLine(each, reasons.leader));
+  const lines = shown.map((each) => candidateLine(each, leader));
   const caption = element("caption", {}, "Its candidates, best first; its leader has a mark.");
   const body = [element("thead", {}, element("tr", {}, ...head)), element("tbody", {}, ...lines)];
-  return [...parts, element("table", {}, caption, ...body)];
+  parts.push(element("table", {}, caption, ...body));
+  const more = known.length - shown.length;
+  if (more) parts.push(element("p", { class: "quiet" }, `${count(more, "more candidate")}: subord why ${address} lists all.`));
+  return parts;
 }
 
 function candidateLine(candidate, leader) {
