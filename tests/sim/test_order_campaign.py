@@ -23,6 +23,12 @@ def test_some_seeds_hold() -> None:
     assert summary.failed == [], "\n".join(campaign.report(summary))
 
 
+def test_a_tree_that_has_just_joined_another_one_is_not_yet_a_part_of_all() -> None:
+    """Seed 1130: 19 comes with four nodes below it 0.3 s before the answer of the root that it comes to."""
+    summary = campaign.run([1130], aim=SERVICES)
+    assert summary.failed == [], "\n".join(campaign.report(summary))
+
+
 @pytest.mark.slow
 @pytest.mark.apart
 @pytest.mark.parametrize("seeds", PARTS, ids=lambda part: f"{part.start}-{part.stop - 1}")

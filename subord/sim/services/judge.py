@@ -22,6 +22,7 @@ from subord.sim.world.world import World
 
 LATE_S: Final = 0.01
 TOGETHER_S: Final = 2.0  # after the first node: a node that starts later is a member when the root lists it
+LISTED_S: Final = 2.0  # after a branch has come as a whole
 YOUNG_S: Final = 5.0  # of a cluster, or of a root that cannot know all members yet
 SIZES_MAX: Final = {
     "orders": 256,
@@ -174,7 +175,7 @@ class Judge:
         if not left_out:
             return
         assert self._began_at is not None
-        placed_at = world.now - world.clock(root) + world.nodes[root].placed_at if root in world.nodes else -inf
+        placed_at = self._placed_at(root) if root in world.nodes else -inf
         is_young_root = root == issued.root and placed_at <= issued.at and world.now < placed_at + YOUNG_S
         is_young = is_young_root or world.now < self._began_at + YOUNG_S
         if is_young or any(self._belongs_to_first(each, root) for each in left_out):
@@ -182,13 +183,29 @@ class Judge:
 
     def _belongs_to_first(self, position: Position, root: Position) -> bool:
         """Whether a node and the root have started together, as the first ones, and the node has that root or still
-        looks for one. Two trees that have not found each other do not know each other's nodes."""
+        looks for one. Two trees that have not found each other, or just have, do not know each other's nodes."""
         assert self._began_at is not None
         latest = self._began_at + TOGETHER_S
         if self._world.now >= self._began_at + self.calm_s or root not in self._world.nodes:
             return False
         is_together = all(self._started_at[each] <= latest for each in (position, root))
-        return is_together and (self._world.nodes[position].place is None or self._root_above(position) == root)
+        if self._world.nodes[position].place is None:
+            return is_together
+        return is_together and self._root_above(position) == root and not self._came_with_others(position)
+
+    def _came_with_others(self, position: Position) -> bool:
+        """Whether a node above, which had this one below it before, has just come from another tree: the root lists a
+        branch that comes whole some moments after its highest node."""
+        own, latest, above = self._placed_at(position), -inf, self._world.leader_of(position)
+        while above in self._world.nodes and self._world.leader_of(above):
+            latest = max(latest, self._placed_at(above))
+            above = self._world.leader_of(above)
+        return max(own, self._world.now - LISTED_S) < latest
+
+    def _placed_at(self, position: Position) -> float:
+        """When it took its place, by the clock of the world."""
+        world = self._world
+        return world.now - world.clock(position) + world.nodes[position].placed_at
 
     def _root_above(self, position: Position) -> Position:
         """The highest node above, as the nodes themselves have it; 0: in a circle."""
