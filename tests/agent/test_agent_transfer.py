@@ -226,8 +226,8 @@ async def test_a_plan_that_cannot_be_followed_is_refused(node: Node, body: bytes
 
 @pytest.mark.parametrize(
     ("changed", "words"),
-    [({"batch": ""}, "transfer.batch is empty on this node"), ({"batch": "slurm"}, "Slurm, whose jobs cannot leave")],
-    ids=["none", "slurm"],
+    [({"batch": ""}, "transfer.batch is empty on this node")],
+    ids=["none"],
 )
 async def test_a_node_without_what_it_needs_says_so(node: Node, changed: dict[str, Any], words: str) -> None:
     node.config = msgspec.structs.replace(node.config, **changed)

@@ -10,6 +10,7 @@ import trio
 
 from subord.services.batch.records import Fault, Refused, Unavailable
 from subord.services.transfer.cells.interface import (
+    Back,
     Being,
     Deed,
     Ended,
@@ -148,6 +149,9 @@ class MemoryCell:
         await trio.lowlevel.checkpoint()
         self.bound -= set() if self.is_silent else set(jobs)
         return SILENT if self.is_silent else None
+
+    async def put_back(self, job: str, task: int, back: Back) -> None:  # noqa: ARG002 - the starter does it
+        await trio.lowlevel.checkpoint()
 
     async def keep(self, job: str) -> Refused | Unavailable | None:
         await trio.lowlevel.checkpoint()

@@ -212,17 +212,6 @@ async def test_nothing_is_submitted_as_an_account_of_the_system(number: str) -> 
     assert said.ran == ["id -u -- slurm"]
 
 
-async def test_its_own_jobs_stay() -> None:
-    own, said = cell({})
-    described = await own.describe(["1"])
-    assert not isinstance(described, Unavailable)
-    assert isinstance(described["1"], Refused)
-    assert isinstance(await own.keep("1"), Refused)
-    assert await own.bind([("1", 0)]) is None
-    assert await own.unbind([("1", 0)]) is None
-    assert said.ran == []
-
-
 def test_a_cell_has_the_name_of_its_batch_system() -> None:
     assert isinstance(cell_of("slurm"), SlurmCell)
     with pytest.raises(ValueError, match="no batch system is called 'torque'"):

@@ -111,9 +111,12 @@ def _call(*words: str) -> None:
 
 
 @contextmanager
-def running(names: tuple[str, str] = ("a", "b"), *, transfer_slots: int = 40, **options: Any) -> Iterator[Pair]:
-    """Two trees with transfer queues, without plans. `options`: of TreeLab. Raises LabError."""
-    trees = [TreeLab(name, network=network, **options) for name, network in zip(names, NETWORKS, strict=True)]
+def running(
+    names: tuple[str, str] = ("a", "b"), *, transfer_slots: int = 40, kind: type[TreeLab] = TreeLab, **options: Any
+) -> Iterator[Pair]:
+    """Two trees with transfer queues, without plans. `kind`: with which batch system; `options`: of it. Raises
+    LabError."""
+    trees = [kind(name, network=network, **options) for name, network in zip(names, NETWORKS, strict=True)]
     with ExitStack() as stack, ThreadPoolExecutor(2) as at_once:
         for each in at_once.map(_entered, trees):
             stack.callback(each.__exit__)

@@ -49,6 +49,9 @@ UP_S_MAX: Final = 60.0
 class TreeLab(HostedLab):
     """As long as the `with` block. `name`: of the cluster. `runs`: how many nodes run jobs, with so many `slots`."""
 
+    batch = "gridengine"
+    batch_environment: Mapping[str, str] = gridengine.ENVIRONMENT
+
     def __init__(self, name: str, *, runs: int = 1, slots: int = 4, **options: Any) -> None:
         nodes = 2 + runs
         settings: dict[str, Any] = {"timing": "lab", "agents": True, "fanout": 4, **options}
@@ -230,8 +233,8 @@ class TreeLab(HostedLab):
         """What the transfer host has in its configuration, before the daemon and the agent are started."""
         file = self.lab.directory.node(HEAD) / files.CONFIG
         table = {
-            "batch": "gridengine",
-            "batch_environment": [f"{key}={value}" for key, value in gridengine.ENVIRONMENT.items()],
+            "batch": self.batch,
+            "batch_environment": [f"{key}={value}" for key, value in self.batch_environment.items()],
             "key": str(self.key),
             "listen": f":{PORT}",
             "socket": SOCKET,

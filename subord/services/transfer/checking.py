@@ -13,18 +13,15 @@ from pathlib import Path
 
 from subord.config.schema import TransferConfig
 from subord.services.batch.programs import missing_programs
-from subord.services.transfer.plan import Plan
 
 RUNUSER = "runuser"
 RUN = Path("/run")
 
 
-def hosting_fault(config: TransferConfig, plan: Plan) -> str:
+def hosting_fault(config: TransferConfig) -> str:
     """Why this node cannot be the transfer host of a plan; "": nothing speaks against it."""
     if not config.batch:
         return "transfer.batch is empty on this node, which the plan names as transfer host: name its batch system"
-    if config.batch == "slurm" and plan.queues:
-        return "the plan has queues, and this node has Slurm, whose jobs cannot leave: publish a plan without queues"
     return ""
 
 

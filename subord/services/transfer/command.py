@@ -89,7 +89,7 @@ def _add_plan(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
         "transfer host whether it has a batch system.",
         epilog="exit codes: 0 if the plan is published; 1 if another operator has published at the same time. With "
         "the following codes nothing is changed: 2 if the plan is wrong, 75 if the transfer host does not answer, 78 "
-        "if it has no batch system, or one from which jobs cannot leave",
+        "if it has no batch system",
     )
     parser.add_argument("file", metavar="FILE", help="the plan; `-`: standard input")
     text = "the transfer host (default: `host` of FILE, else that of the last plan, else this node)"
@@ -112,12 +112,13 @@ def _add_publishing(parser: argparse.ArgumentParser, timeout: str) -> None:
 def _add_setup(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = actions.add_parser(
         "setup",
-        help="print or apply the settings of Grid Engine for the transfer queues of the plan",
+        help="print or apply the settings of the batch system for the transfer queues of the plan",
         description="Print what a cell of Grid Engine needs for the transfer queues of the plan: queues, complexes, "
         "the load sensor and the scripts of the methods. Give the command on the transfer host. With --apply or "
-        "--remove it tells Grid Engine, as root and manager; what is as wanted stays as it is.",
+        "--remove it tells Grid Engine, as root and manager; what is as wanted stays as it is. With Slurm it prints "
+        "lines of slurm.conf and files, and writes or removes the files alone, by --slots, --host and --folder.",
         epilog="exit codes: 0 if it is printed or done, 1 if Grid Engine refuses or does not answer, 78 if there is "
-        "no plan with transfer queues, or no Grid Engine, or if --apply is given numbers of --gids that groups have",
+        "no plan with transfer queues, or no batch system, or if --apply is given numbers of --gids that groups have",
     )
     how = parser.add_mutually_exclusive_group()
     how.add_argument("--apply", action="store_true", help="tell Grid Engine, and write the scripts")

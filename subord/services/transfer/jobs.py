@@ -34,8 +34,8 @@ _Attempt = Annotated[int, msgspec.Meta(ge=1, lt=10**16)]
 _NO_NUL: Final = r"^[^\x00]*\Z"
 """No word of a command and no path has it, so that a job with it could not be submitted."""
 _Word = Annotated[str, msgspec.Meta(max_length=WORD_MAX, pattern=_NO_NUL)]
-_Words = Annotated[tuple[_Word, ...], msgspec.Meta(max_length=WORDS_MAX)]
-_Pairs = Annotated[tuple[tuple[_Word, _Word], ...], msgspec.Meta(max_length=WORDS_MAX)]
+Words = Annotated[tuple[_Word, ...], msgspec.Meta(max_length=WORDS_MAX)]
+Pairs = Annotated[tuple[tuple[_Word, _Word], ...], msgspec.Meta(max_length=WORDS_MAX)]
 Path = Annotated[str, msgspec.Meta(max_length=PATH_MAX, pattern=_NO_NUL)]
 _Short = Annotated[str, msgspec.Meta(max_length=256, pattern=_NO_NUL)]
 
@@ -90,15 +90,15 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True):
     user: _Short
     name: _Short
     script: Annotated[str, msgspec.Meta(max_length=SCRIPT_BYTES_MAX)]
-    arguments: _Words = ()
-    environment: _Pairs = ()
+    arguments: Words = ()
+    environment: Pairs = ()
     directory: Path = ""
     shell: Path = ""
     output: Path = ""
     errors: Path = ""
     is_merged: bool = False
-    requests: _Pairs = ()
-    wishes: _Pairs = ()
+    requests: Pairs = ()
+    wishes: Pairs = ()
     queue: _Short = ""
     parallel: _Short = ""
     slots: Annotated[int, msgspec.Meta(ge=1, le=1_000_000)] = 1

@@ -12,7 +12,7 @@ from typing import Annotated, Final, NamedTuple
 
 import msgspec
 
-from subord.services.transfer.jobs import SCRIPT_BYTES_MAX, Path, Wanted
+from subord.services.transfer.jobs import SCRIPT_BYTES_MAX, Pairs, Path, Wanted, Words
 
 LINE_BYTES_MAX: Final = 2 << 20
 """A script in JSON may be some times as long as it is."""
@@ -50,7 +50,8 @@ class Start(msgspec.Struct, frozen=True, kw_only=True, tag="start", forbid_unkno
     `queue`: where. `attempt`: 0: it is the first request of this start; otherwise what was told with ACCEPTED, by an
     agent or on a connection that has gone. `was_sent`: SENT was told, too. `may_have_run`: the batch system says that
     it has started the job before. `script`: its text, "": it is a program, which the batch system names. `output`,
-    `errors`: with all variables replaced, as the batch system at home has opened them. `slots`: that it has got.
+    `errors`: with all variables replaced, as the batch system at home has opened them; equal: they are one file.
+    `slots`: that it has got. `arguments`, `environment`: where the batch system does not tell them.
     `obstacle`: why the method cannot tell all, a sentence without a full stop; "": it can."""
 
     job: _Job
@@ -63,6 +64,8 @@ class Start(msgspec.Struct, frozen=True, kw_only=True, tag="start", forbid_unkno
     output: Path = ""
     errors: Path = ""
     slots: Annotated[int, msgspec.Meta(ge=1, le=1_000_000)] = 1
+    arguments: Words = ()
+    environment: Pairs = ()
     obstacle: Annotated[str, msgspec.Meta(max_length=300)] = ""
 
 

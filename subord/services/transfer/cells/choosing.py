@@ -22,8 +22,8 @@ def cell_of(
     remote: str = REMOTE,
     uid_min: int = UID_MIN,
 ) -> Cell:
-    """`transfer`: the names of the transfer queues, of Grid Engine alone. `prefix`: words before each command.
-    `remote`: `opt_out` of the plan, for Grid Engine. `uid_min`: as in the plan. Raises ValueError."""
+    """`transfer`: the names of the transfer queues; those of Slurm are partitions. `prefix`: words before each
+    command. `remote`: `opt_out` of the plan, for Grid Engine. `uid_min`: as in the plan. Raises ValueError."""
     from subord.services.batch.running import Commands
 
     own = dict(environment or {})
@@ -41,5 +41,5 @@ def cell_of(
             from subord.services.batch.slurm.adapter import ENVIRONMENT as SLURM
             from subord.services.transfer.cells.slurm.adapter import SlurmCell
 
-            return SlurmCell(Commands(SLURM | own, prefix), is_verified=is_verified, uid_min=uid_min)
+            return SlurmCell(Commands(SLURM | own, prefix), transfer, is_verified=is_verified, uid_min=uid_min)
     raise ValueError(f"no batch system is called {name!r}: {', '.join(NAMES)}")

@@ -83,6 +83,17 @@ class Deed(StrEnum):
     """What waits is removed, and what runs is ended, also if it is stopped or held."""
 
 
+class Back(StrEnum):
+    """How a job of this cell goes back from a transfer queue."""
+
+    AGAIN = "again"
+    """It waits, and may leave again."""
+    STAY = "stay"
+    """It waits, and does not go to a transfer queue any more."""
+    ERROR = "error"
+    """It does not start before a person has looked at it."""
+
+
 class Submitted(NamedTuple):
     id: str
 
@@ -139,6 +150,10 @@ class Cell(Protocol):
 
     async def keep(self, job: str) -> Refused | Unavailable | None:
         """The job of this cell is marked so that it does not go to a transfer queue any more."""
+
+    async def put_back(self, job: str, task: int, back: Back) -> Refused | Unavailable | None:
+        """This job of this cell, or task, which ends its starter. Does nothing in a cell whose starter can do it by
+        its own end, behind `keep`."""
 
 
 IDS_MAX = 500

@@ -35,7 +35,6 @@ from subord.services.transfer.telling.published import of_plan
 PATH: Final = "/v1/transfer/plan"
 KIND: Final = Kind({"action": "publish", "name": TRANSFER}, "plans", PATH, ("host", "off", "digest"))
 FORCE: Final = "--force publishes it all the same"
-SLURM: Final = "slurm"
 
 
 def publish(arguments: argparse.Namespace) -> int:
@@ -162,9 +161,6 @@ def _batch(arguments: argparse.Namespace, plan: Plan, host: str) -> str | None:
         raise CommandError(text, exit_codes.TRY_AGAIN)
     if not batch:
         text = f"{host} has no batch system: set transfer.batch in its configuration, or give --host"
-        raise CommandError(f"{text}; {FORCE}; {NOTHING}", exit_codes.CONFIGURATION)
-    if batch == SLURM and plan.queues:
-        text = f"{host} has Slurm, whose jobs cannot leave: publish a plan without queues"
         raise CommandError(f"{text}; {FORCE}; {NOTHING}", exit_codes.CONFIGURATION)
     return batch
 

@@ -1,4 +1,4 @@
-"""`subord transfer setup`: what Grid Engine needs for the transfer queues of the plan, printed or applied.
+"""`subord transfer setup`: what the batch system needs for the transfer queues of the plan, printed or applied.
 
 Inputs are the plan and the configuration of this node, and options; outputs are text, or changes of the cell.
 Invariant: without --apply and --remove nothing is changed.
@@ -33,6 +33,7 @@ from subord.services.transfer.commands.publishing import PATH
 from subord.services.transfer.thresholds import threshold_of
 
 GRIDENGINE: Final = "gridengine"
+SLURM: Final = "slurm"
 COMMAND: Final = ("-I", "-m", "subord", "transfer")
 """`subord transfer`, without what a user has in the environment."""
 RESTART: Final = "restart the execd of {host} now, so that it starts the load sensor; until then the queue is closed"
@@ -43,19 +44,38 @@ def run(arguments: argparse.Namespace) -> int:
     """Raises CommandError."""
     plan, site = asked(arguments, PATH), asked(arguments, SITE)
     _demand(plan, site)
+    if site["batch"] == SLURM:
+        return _of_slurm(arguments, plan, site)
     if arguments.apply and arguments.gids:
         _demand_free(ranges_in(arguments.gids) or ())
     own = [settings_of(arguments, plan, site, queue["name"]) for queue in plan["queues"]]
+    queues = [each.queue for each in own]
     if not (arguments.apply or arguments.remove):
         text = "\n".join(map(printed, own))
-        return _said(arguments, own, text=text, lines=[text])
+        return _said(arguments, queues, text=text, lines=[text])
     act = setup.set_up if arguments.apply else setup.take_away
     commands = Commands(ENVIRONMENT | environment_of(site["batch_environment"]))
     changed = [_applied(act, commands, each) for each in own]
     lines = [_outcome(each.queue, is_changed, arguments) for each, is_changed in zip(own, changed, strict=True)]
     if arguments.apply and any(changed):
         lines.append(RESTART.format(host=own[0].host))
-    return _said(arguments, own, is_changed=any(changed), lines=lines)
+    return _said(arguments, queues, is_changed=any(changed), lines=lines)
+
+
+def _of_slurm(arguments: argparse.Namespace, plan: Document, site: Document) -> int:
+    """Raises CommandError."""
+    from subord.services.transfer.cells.slurm import settings
+    from subord.services.transfer.commands import setting_up_slurm
+
+    own = setting_up_slurm.settings_of(arguments, plan, site, COMMAND)
+    if not (arguments.apply or arguments.remove):
+        text = settings.printed(own)
+        return _said(arguments, own.partitions, text=text, lines=[text])
+    is_changed = setting_up_slurm.written(own) if arguments.apply else setting_up_slurm.removed(own)
+    lines = [_outcome(each, is_changed, arguments) for each in own.partitions]
+    if arguments.apply:
+        lines += setting_up_slurm.in_force(own, site)
+    return _said(arguments, own.partitions, is_changed=is_changed, lines=lines)
 
 
 def _demand(plan: Document, site: Document) -> None:
@@ -63,8 +83,8 @@ def _demand(plan: Document, site: Document) -> None:
     if not plan["queues"]:
         text = "there is no plan with transfer queues: publish one with `subord transfer plan`"
         raise CommandError(f"{text}; {NOTHING}", exit_codes.CONFIGURATION)
-    if site["batch"] != GRIDENGINE:
-        text = "this node has no Grid Engine: set transfer.batch in its configuration, or use the transfer host"
+    if site["batch"] not in (GRIDENGINE, SLURM):
+        text = "this node has no batch system: set transfer.batch in its configuration, or use the transfer host"
         raise CommandError(f"{text}; {NOTHING}", exit_codes.CONFIGURATION)
 
 
@@ -123,14 +143,19 @@ def _outcome(queue: str, is_changed: bool, arguments: argparse.Namespace) -> str
 
 
 def _said(
-    arguments: argparse.Namespace, own: list[Settings], *, lines: list[str], text: str = "", is_changed: bool = False
+    arguments: argparse.Namespace,
+    queues: Sequence[str],
+    *,
+    lines: list[str],
+    text: str = "",
+    is_changed: bool = False,
 ) -> int:
     if arguments.json:
         found: dict[str, Any] = {
             "schema_version": SCHEMA_VERSION,
             "applied": not text,
             "changed": is_changed,
-            "queues": [each.queue for each in own],
+            "queues": list(queues),
             "text": text,
         }
         print(json.dumps(found))

@@ -75,7 +75,7 @@ class Role(role.Role):
     async def manage(self) -> str:
         """Until it is cancelled; the fault that hinders it."""
         context, config, plan = self._context, self._context.transfer, self._plan
-        if fault := await trio.to_thread.run_sync(hosting_fault, config, plan):
+        if fault := await trio.to_thread.run_sync(hosting_fault, config):
             return f"{fault}; {HALTED}"
         try:
             link = await make_link(config, plan)

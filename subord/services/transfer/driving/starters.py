@@ -22,14 +22,25 @@ from subord.runtime.log.formats import printable
 from subord.services.batch.records import Refused, Unavailable
 from subord.services.transfer import home
 from subord.services.transfer.answering import Caller, Tell
-from subord.services.transfer.cells.interface import Cell
+from subord.services.transfer.cells.interface import Back, Cell
 from subord.services.transfer.driving.describing import Describing
 from subord.services.transfer.driving.owners import Owners
 from subord.services.transfer.driving.presence import LOOKS_MAX
 from subord.services.transfer.driving.writing import Sides
 from subord.services.transfer.home import Verb, Verdict, verdict_of
 from subord.services.transfer.jobs import REASON_MAX, Key, Spec
-from subord.services.transfer.local import ACCEPTED, AGAIN, ERROR, EXIT, SENT, SIGNAL, Answer, Start, Want
+from subord.services.transfer.local import (
+    ACCEPTED,
+    AGAIN,
+    ERROR,
+    EXIT,
+    SENT,
+    SIGNAL,
+    STATUS_AGAIN,
+    Answer,
+    Start,
+    Want,
+)
 from subord.services.transfer.mapping import Stays
 from subord.services.transfer.states import HomeRecord, HomeState
 from subord.services.transfer.thresholds import NOT_KNOWN, sensed
@@ -42,6 +53,7 @@ WORDS: Final = {
     Verb.STAY: AGAIN,
     Verb.ERROR: ERROR,
 }
+BACK: Final = {Verb.AGAIN: Back.AGAIN, Verb.ERROR: Back.ERROR}
 
 
 @dataclass(eq=False)
@@ -78,7 +90,7 @@ class Starters:
         """As in answering.Keeper."""
         if not await self._is_shown(request):
             logger.info("transfer: job %s, task %d, was not seen in a transfer queue", request.job, request.task)
-            return Answer(AGAIN)
+            return await self._put_back(request, Back.AGAIN)
         spec = await self._spec(caller, request)
         now = self._sides.clock()
         start = home.Start(
@@ -93,7 +105,7 @@ class Starters:
         )
         key = self._sides.home.start(start, now)
         if key is None:
-            return Answer(AGAIN)
+            return await self._put_back(request, Back.AGAIN)
         waiter = self._waiters[key] = Waiter(key, tell)
         self._sides.accepted.append(key)
         try:
@@ -167,6 +179,8 @@ class Starters:
             output=request.output,
             errors="" if found.is_merged else request.errors,
             slots=request.slots,
+            arguments=request.arguments or found.arguments,
+            environment=request.environment or found.environment,
         )
 
     async def _demand_owner(self, caller: Caller, job: str, task: int) -> None:
@@ -207,17 +221,32 @@ class Starters:
         if verdict.reason and verdict.verb in (Verb.STAY, Verb.ERROR):
             logger.warning("transfer: job %s: %s", request.job, printable(verdict.reason))
         if verdict.verb == Verb.STAY:
-            return await self._kept(request.job)
-        return Answer(WORDS[verdict.verb], verdict.number)
+            return await self._kept(request)
+        back = BACK.get(verdict.verb)
+        return Answer(WORDS[verdict.verb], verdict.number) if back is None else await self._put_back(request, back)
 
-    async def _kept(self, job: str) -> Answer:
+    async def _kept(self, request: Start) -> Answer:
         """The job is marked, so that it does not leave again, before it is queued again."""
-        while isinstance(found := await self._cell.keep(job), Unavailable):  # noqa: ASYNC110 - it answers some day
+        while isinstance(found := await self._cell.keep(request.job), Unavailable):  # noqa: ASYNC110 - it answers some day
             await trio.sleep(self._retry_s)
         if isinstance(found, Refused):
-            logger.warning("transfer: job %s cannot be marked so that it stays: %s", job, found.reason)
-            return Answer(ERROR)
-        return Answer(AGAIN)
+            logger.warning("transfer: job %s cannot be marked so that it stays: %s", request.job, found.reason)
+            return await self._put_back(request, Back.ERROR)
+        return await self._put_back(request, Back.STAY)
+
+    async def _put_back(self, request: Start, back: Back) -> Answer:
+        """The batch system may end the starter meanwhile, and is to do the rest all the same. A job that it cannot
+        put back ends."""
+        while True:
+            with trio.CancelScope(shield=True):
+                found = await self._cell.put_back(request.job, request.task, back)
+            if not isinstance(found, Unavailable):
+                break
+            await trio.sleep(self._retry_s)
+        if isinstance(found, Refused):
+            logger.warning("transfer: job %s cannot go back: %s", request.job, printable(found.reason))
+            return Answer(EXIT, STATUS_AGAIN)
+        return Answer(ERROR if back == Back.ERROR else AGAIN)
 
 
 async def _say(waiter: Waiter, answer: Answer) -> None:

@@ -32,6 +32,8 @@ from subord.services.transfer.local import (
 )
 from subord.services.transfer.methods.asked import STATE, State, state_in
 from subord.services.transfer.methods.asking import AgentError, ask, complain, refusal
+from subord.services.transfer.methods.of_slurm import is_of_slurm
+from subord.services.transfer.methods.of_slurm import request_of as request_of_slurm
 from subord.services.transfer.methods.which import job_in
 
 METHOD: Final = "start"
@@ -45,14 +47,14 @@ PAUSE_FIRST, PAUSE_MAX = 2, 32
 SLEEP: Final = "PATH=/usr/bin:/bin sleep"
 WAIT: Final = f"""\
 ulimit -c 0
-attempt=$1 sent=$2 pause=$3
-shift 3
+attempt=$1 sent=$2 pause=$3 stays=$4
+shift 4
 while read -r word number <&3; do
   case $word in
   {SENT}) sent=1 ;;
   {EXIT}) exit "$number" ;;
-  {AGAIN}) exit {STATUS_AGAIN} ;;
-  {ERROR}) exit {STATUS_ERROR} ;;
+  {AGAIN}) [ "$stays" = 1 ] && break; exit {STATUS_AGAIN} ;;
+  {ERROR}) [ "$stays" = 1 ] && break; exit {STATUS_ERROR} ;;
   {SIGNAL}) kill -"$number" $$; exit $((128 + number)) ;;
   esac
 done
@@ -71,8 +73,9 @@ waits on. The PATH of the job is not its own."""
 def start(path: str, words: Sequence[str]) -> int:
     """The exit status, if the process does not become the shell that waits."""
     state = state_in(os.environ.get(STATE, ""))
+    is_slurm = is_of_slurm(words, os.environ)
     try:
-        request = request_of(words, os.environ, state)
+        request = (request_of_slurm if is_slurm else request_of)(words, os.environ, state)
     except ValueError as error:
         complain(METHOD, f"{error}: it can only be the starter method of a queue")
         return STATUS_ERROR
@@ -81,8 +84,8 @@ def start(path: str, words: Sequence[str]) -> int:
         try:
             answer, connection = ask(path, request, ANSWER_S_MAX)
         except AgentError as error:
-            if error.was_sent or state is not None:
-                _become_waiter(None, _later(state))
+            if error.was_sent or state is not None or is_slurm:
+                _become_waiter(None, _later(state), stays=is_slurm)
             if time.monotonic() - begin > UNSENT_S_MAX:
                 complain(METHOD, f"{error}; the job is queued again")
                 return STATUS_AGAIN
@@ -90,8 +93,13 @@ def start(path: str, words: Sequence[str]) -> int:
             continue
         if answer.word == ACCEPTED:
             connection.settimeout(None)
-            _become_waiter(connection, State(answer.number, request.was_sent, PAUSE_FIRST))
+            _become_waiter(connection, State(answer.number, request.was_sent, PAUSE_FIRST), stays=is_slurm)
         connection.close()
+        if is_slurm and answer.word == EXIT:
+            return answer.number
+        if is_slurm:
+            complain(METHOD, f"{refusal(answer)}; it asks again")
+            _become_waiter(None, _later(state), stays=True)
         if answer.word == AGAIN:
             return STATUS_AGAIN
         complain(METHOD, refusal(answer))
@@ -147,8 +155,9 @@ def _later(state: State | None) -> State:
     return State(0, False, PAUSE_FIRST) if state is None else state._replace(pause=min(2 * state.pause, PAUSE_MAX))
 
 
-def _become_waiter(connection: socket.socket | None, state: State) -> None:
-    """Does not return."""
+def _become_waiter(connection: socket.socket | None, state: State, *, stays: bool) -> None:
+    """Does not return. `stays`: the batch system ends it when the job is to go back, whatever the agent has said: its
+    own end would be that of the job."""
     source = os.open(os.devnull, os.O_RDONLY) if connection is None else connection.detach()
     if source != 3:
         os.dup2(source, 3)
@@ -157,5 +166,6 @@ def _become_waiter(connection: socket.socket | None, state: State) -> None:
     for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
         if signal.getsignal(number) == signal.SIG_IGN:  # a shell could not end by it
             signal.signal(number, signal.SIG_DFL)
-    words = [str(state.attempt), str(int(state.was_sent)), str(state.pause), sys.executable, *sys.orig_argv[1:]]
+    known = [str(state.attempt), str(int(state.was_sent)), str(state.pause), str(int(stays))]
+    words = [*known, sys.executable, *sys.orig_argv[1:]]
     os.execv("/bin/sh", ["sh", "-c", WAIT, "sh", *words])  # noqa: S606

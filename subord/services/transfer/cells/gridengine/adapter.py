@@ -23,7 +23,7 @@ from subord.services.batch.running import Commands, Ran
 from subord.services.batch.settling import Step, settle
 from subord.services.transfer.cells.gridengine import accounting, describing, submitting
 from subord.services.transfer.cells.gridengine.looking import Detail, details_in, look_of
-from subord.services.transfer.cells.interface import IDS_MAX, Deed, Ended, Look, Sought, Submitted
+from subord.services.transfer.cells.interface import IDS_MAX, Back, Deed, Ended, Look, Sought, Submitted
 from subord.services.transfer.cells.users import as_user, unknown_user, wrong_user
 from subord.services.transfer.jobs import End, Spec
 from subord.services.transfer.plan import REMOTE, UID_MIN
@@ -232,6 +232,9 @@ class GridEngineCell:
 
         outcome = await settle(plan, self._commands, PATTERNS)
         return outcome if isinstance(outcome, Refused | Unavailable) else None
+
+    async def put_back(self, job: str, task: int, back: Back) -> None:
+        """The status of its starter does that."""
 
     # -- parts ----------------------------------------------------------------------------------------------------
 

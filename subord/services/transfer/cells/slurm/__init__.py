@@ -1,1 +1,1 @@
-"""Slurm as a cell: it runs foreign jobs. Its own jobs do not leave, because it has no starter method."""
+"""Slurm as a cell: foreign jobs, and jobs of its own in transfer partitions, whose node has a starter."""

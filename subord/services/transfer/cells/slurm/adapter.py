@@ -1,4 +1,4 @@
-"""Slurm behind the interface of interface.py, for foreign jobs.
+"""Slurm behind the interface of interface.py. Transfer queues are partitions.
 
 Inputs are its commands, on a node with its slurm.conf, run by root or SlurmUser; outputs are values. Invariant: a
 look is one squeue, and so is a search for ends, besides sacct for those that slurmctld has forgotten.
@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Final
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Final, TypeVar
+
+import trio
 
 from subord.services.batch.faults import AnswerError, NoAnswerError, failed, garbled
 from subord.services.batch.records import Fault, Refused, Unavailable
@@ -17,8 +19,9 @@ from subord.services.batch.running import Commands, Ran
 from subord.services.batch.slurm import history
 from subord.services.batch.slurm.adapter import NO_ACCOUNTING, PATTERNS, RELEASES, SEE_CONTROLLER
 from subord.services.batch.slurm.queue import ENDED, WORDS
-from subord.services.transfer.cells.interface import Deed, Ended, Look, Sought, Submitted
+from subord.services.transfer.cells.interface import IDS_MAX, Back, Deed, Ended, Look, Sought, Submitted
 from subord.services.transfer.cells.slurm import submitting
+from subord.services.transfer.cells.slurm.describing import specs_in
 from subord.services.transfer.cells.slurm.looking import Seen, end_of, seen_in, sought_among
 from subord.services.transfer.cells.users import as_user, unknown_user, wrong_user
 from subord.services.transfer.jobs import Spec
@@ -36,25 +39,53 @@ _HARMLESS: Final = re.compile(
 )
 _REFUSED: Final = re.compile(r"(?:Batch job submission failed|allocation failure): (.*)")
 CANCELLED: Final = "CANCELLED"
-STAYS: Final = "Slurm has no starter method, so its own jobs do not leave; nothing was changed"
+_BACK: Final = {
+    Back.AGAIN: ("requeue",),
+    Back.STAY: ("requeuehold",),
+    Back.ERROR: ("requeuehold", "State=SpecialExit"),
+}
+_FIELD: Final = re.compile(r"(\S+?)=(\S*)")
+_DISABLED: Final = "Requested operation is presently disabled"
+_NOTHING: Final = "nothing was submitted: it runs in its own cluster"
+MOVES: Final = 40
+MOVE_S: Final = 0.5
+"""A job that was put back waits when its starter has ended."""
+Parsed = TypeVar("Parsed")
 
 
 class SlurmCell:
-    """`is_verified`: a job that no node of now could run is refused; Slurm itself would take it. `uid_min`: as in the
-    plan."""
+    """`transfer`: the partitions whose jobs leave. `is_verified`: a job that no node of now could run is
+    refused; Slurm itself would take it. `uid_min`: as in the plan."""
 
-    def __init__(self, commands: Commands, *, is_verified: bool = True, uid_min: int = UID_MIN) -> None:
+    def __init__(
+        self,
+        commands: Commands,
+        transfer: Sequence[str] = (),
+        *,
+        is_verified: bool = True,
+        uid_min: int = UID_MIN,
+    ) -> None:
         self._commands = commands
+        self._transfer = transfer
+        self._words: dict[tuple[str, int], str] = {}
+        """Of jobs of this cell that the last look has shown."""
         self._is_verified = is_verified
         self._uid_min = uid_min
 
     async def look(self) -> Look | Unavailable:
         seen = await self._seen()
-        return seen if isinstance(seen, Unavailable) else seen.look
+        if isinstance(seen, Unavailable):
+            return seen
+        self._words = seen.words
+        return seen.look
 
     async def submit(self, mark: str, user: str, spec: Spec) -> Submitted | Refused | Unavailable:
         if (wrong := await wrong_user(self._commands, user, self._uid_min)) is not None:
             return wrong
+        if found := sorted(set(spec.queue.split(",")).intersection(self._transfer)):
+            return Refused(
+                f"{found[0]} is a transfer partition here, from which a foreign job would go on; {_NOTHING}"
+            )
         words = submitting.words_for(mark, spec)
         if isinstance(words, Refused):
             return words
@@ -73,8 +104,7 @@ class SlurmCell:
         ran = await self._commands.run(*words)
         if isinstance(ran, Unavailable):
             return ran
-        lines = [line for line in f"{ran.text}\n{ran.errors}".splitlines() if line.strip()]
-        if ran.code == 0 or (lines and all(_HARMLESS.search(line) for line in lines)):
+        if ran.code == 0 or _is_harmless(ran):
             return None
         return failed(" ".join(words[:2]), ran, PATTERNS)
 
@@ -93,30 +123,102 @@ class SlurmCell:
     # -- jobs of this cell ----------------------------------------------------------------------------------------
 
     async def describe(self, jobs: Iterable[str]) -> Mapping[str, Spec | Refused] | Unavailable:
-        return {job: Refused(STAYS) for job in jobs}
+        wanted = set(jobs)
+        if not wanted:
+            return {}
+        return await self._asked(lambda text: specs_in(text, wanted))
 
-    async def bind(self, jobs: Sequence[tuple[str, int]]) -> Unavailable | None:  # noqa: ARG002 - none leaves
+    async def bind(self, jobs: Sequence[tuple[str, int]]) -> Unavailable | None:
+        """By a hold of an administrator. What runs goes on under it, and waits under it if its node fails."""
+        return await self._changed(("scontrol", "hold"), [self._word(*each) for each in jobs])
+
+    async def unbind(self, jobs: Sequence[tuple[str, int]]) -> Unavailable | None:
+        return await self._changed(("scontrol", "release"), [self._word(*each) for each in jobs])
+
+    async def recall(self, jobs: Sequence[str], queue: str) -> Unavailable | None:
+        for job in jobs:
+            wrong = await self._done("scontrol", "update", f"JobId={job}", f"Partition={queue}")
+            if wrong is not None:
+                return wrong
         return None
 
-    async def unbind(self, jobs: Sequence[tuple[str, int]]) -> Unavailable | None:  # noqa: ARG002 - none leaves
+    async def keep(self, job: str) -> None:
+        """`put_back` does it, because Slurm changes the partitions of no job that runs."""
+
+    async def put_back(self, job: str, task: int, back: Back) -> Refused | Unavailable | None:
+        word = self._word(job, task)
+        ran = await self._commands.run("scontrol", *_BACK[back], word)
+        if isinstance(ran, Unavailable):
+            return ran
+        if ran.code != 0 and _DISABLED in ran.words:
+            return Refused(f"the job {word} may not be started again (--no-requeue); nothing was changed")
+        if ran.code != 0 and not _is_harmless(ran):
+            return failed("scontrol requeue", ran, PATTERNS)
+        return await self._moved(word) if back == Back.STAY else None
+
+    async def _moved(self, word: str) -> Refused | Unavailable | None:
+        """To partitions that are no transfer partitions, as soon as it waits."""
+        for left in reversed(range(MOVES)):
+            told = await self._commands.run("scontrol", "--oneliner", "show", "job", word)
+            if isinstance(told, Unavailable):
+                return told
+            fields = dict(_FIELD.findall(told.text))
+            if told.code != 0 or not fields or fields["JobState"] in ENDED:
+                return None  # it has ended
+            if fields["JobState"] not in ("RUNNING", "SUSPENDED", "COMPLETING") or not left:
+                break
+            await trio.sleep(MOVE_S)
+        partitions = [each for each in fields["Partition"].split(",") if each not in self._transfer]
+        if not partitions:
+            default = await self._default()
+            if isinstance(default, Unavailable):
+                return default
+            partitions = [default] if default and default not in self._transfer else []
+        if not partitions:
+            return Refused(f"the job {word} has no other partition, and there is no default one: it is held")
+        wrong = await self._done("scontrol", "update", f"JobId={word}", f"Partition={','.join(partitions)}")
+        return wrong or await self._done("scontrol", "release", word)
+
+    async def _default(self) -> str | Unavailable:
+        """The partition of jobs that name none; "": there is none."""
+        ran = await self._commands.run("scontrol", "--oneliner", "show", "partition")
+        if isinstance(ran, Unavailable):
+            return ran
+        if ran.code != 0:
+            return failed("scontrol show partition", ran, PATTERNS)
+        fields = (dict(_FIELD.findall(line)) for line in ran.text.splitlines())
+        return next((each["PartitionName"] for each in fields if each.get("Default") == "YES"), "")
+
+    def _word(self, job: str, task: int) -> str:
+        return self._words.get((job, task)) or (f"{job}_{task}" if task else job)
+
+    async def _changed(self, words: tuple[str, ...], jobs: Sequence[str]) -> Unavailable | None:
+        for begin in range(0, len(jobs), IDS_MAX):
+            wrong = await self._done(*words, ",".join(jobs[begin : begin + IDS_MAX]))
+            if wrong is not None:
+                return wrong
         return None
 
-    async def recall(self, jobs: Sequence[str], queue: str) -> Unavailable | None:  # noqa: ARG002 - none leaves
-        return None
-
-    async def keep(self, job: str) -> Refused | Unavailable | None:  # noqa: ARG002 - none leaves
-        return Refused(STAYS)
+    async def _done(self, *words: str) -> Unavailable | None:
+        ran = await self._commands.run(*words)
+        if isinstance(ran, Unavailable):
+            return ran
+        return None if ran.code == 0 or _is_harmless(ran) else failed(" ".join(words[:2]), ran, PATTERNS)
 
     # -- parts ----------------------------------------------------------------------------------------------------
 
     async def _seen(self) -> Seen | Unavailable:
+        return await self._asked(lambda text: seen_in(text, self._transfer, time.time()))
+
+    async def _asked(self, parse: Callable[[str], Parsed]) -> Parsed | Unavailable:
+        """Of all jobs."""
         ran = await self._commands.run(*WORDS)
         if isinstance(ran, Unavailable):
             return ran
         if ran.code != 0:
             return failed("squeue", ran, PATTERNS)
         try:
-            return seen_in(ran.text)
+            return parse(ran.text)
         except NoAnswerError as error:
             if ran.errors:
                 return failed("squeue", ran, PATTERNS)
@@ -148,6 +250,12 @@ class SlurmCell:
         return found
 
 
+def _is_harmless(ran: Ran) -> bool:
+    """Whether all that it has said is of jobs that have ended, or are as it is wanted."""
+    lines = [line for line in f"{ran.text}\n{ran.errors}".splitlines() if line.strip()]
+    return bool(lines) and all(_HARMLESS.search(line) for line in lines)
+
+
 def _is_off(ran: Ran) -> bool:
     return NO_ACCOUNTING.search(ran.words) is not None
 
@@ -165,5 +273,5 @@ def _submitted(ran: Ran | Unavailable) -> Submitted | Refused | Unavailable:
     wrong = failed("sbatch", ran, PATTERNS)
     found = _REFUSED.search(ran.words)
     if wrong.fault == Fault.FAILED and found is not None:
-        return Refused(f"Slurm takes no such job: {found[1]}; nothing was submitted: it runs in its own cluster")
+        return Refused(f"Slurm takes no such job: {found[1]}; {_NOTHING}")
     return wrong

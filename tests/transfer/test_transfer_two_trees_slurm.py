@@ -1,0 +1,145 @@
+"""Two trees with a real Slurm each, which send jobs to each other: real daemons, agents, starters and a link."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "netns-lab"))
+from netlab.elastic.hosted import HOME, USER
+from netlab.transfer import pair as pairs
+from netlab.transfer import slurm_trees
+from netlab.transfer.loads import outside
+from netlab.transfer.pair import Pair
+from netlab.transfer.site import obstacle
+from netlab.transfer.slurm_trees import PARTITION, SlurmTreeLab
+from netlab.transfer.trees import QUEUE
+
+pytestmark = [pytest.mark.lab(few=True), pytest.mark.slow]
+WAIT_S_MAX = 180.0
+LIMIT = 3
+"""Foreign jobs in each tree."""
+SLOTS = 2
+PERMIT_S = 600
+
+
+@pytest.fixture(scope="module")
+def pair() -> Iterator[Pair]:
+    if packages := slurm_trees.missing():
+        pytest.skip(f"a program is missing: apt-get install {' '.join(packages)}")
+    if reason := obstacle():
+        pytest.skip(reason)
+    with pairs.running(slots=SLOTS, kind=SlurmTreeLab) as both:
+        both.publish(slots_max=LIMIT, permit_s=PERMIT_S, idle_pending_max=100)
+        for each in both.trees:
+            each.run_on_head("mkdir", "-p", f"{HOME}/runs", user=USER)
+        yield both
+
+
+def until(tree: SlurmTreeLab, condition: Callable[[], object], what: str) -> None:
+    tree.await_that(condition, what, WAIT_S_MAX, tree.facts)
+
+
+def trees(pair: Pair) -> tuple[SlurmTreeLab, SlurmTreeLab]:
+    assert isinstance(pair.a, SlurmTreeLab)
+    assert isinstance(pair.b, SlurmTreeLab)
+    return pair.a, pair.b
+
+
+def script(tag: str, then: str) -> str:
+    return f"echo begins >>{HOME}/runs/{tag}; {then}"
+
+
+def starts(pair: Pair, tag: str) -> list[str]:
+    """The trees where it has begun."""
+    found = []
+    for each in pair.trees:
+        file = outside(each, f"{HOME}/runs/{tag}")
+        found += [each.name] * (file.read_text().split().count("begins") if file.exists() else 0)
+    return found
+
+
+def foreign(tree: SlurmTreeLab) -> list[str]:
+    """The states of foreign jobs that have not ended."""
+    over = ("COMPLETED", "FAILED", "CANCELLED")
+    jobs = (each for each in tree.jobs() if str(each["comment"]).startswith("sb."))
+    return [each["job_state"] for each in jobs if each["job_state"] not in over]
+
+
+def test_statuses_and_signals_of_a_burst_above_the_permits_come_home(pair: Pair) -> None:
+    a, b = trees(pair)
+    wanted = {a.submit(script(f"s{each}", f"sleep 1; exit {each}")): each << 8 for each in range(8)}
+    wanted[a.submit(script("s8", "exit 99"))] = 99 << 8
+    wanted[a.submit(script("s9", "kill -USR1 $$"))] = 10
+    most = 0
+
+    def are_over() -> bool:
+        nonlocal most
+        most = max(most, len(foreign(b)))
+        states = a.states()
+        return all(states[each] in ("COMPLETED", "FAILED") for each in wanted)
+
+    until(a, are_over, "all have ended")
+    assert {each: a.job(each)["exit_code"] for each in wanted} == wanted
+    assert [starts(pair, f"s{each}") for each in range(10)] == [["b"]] * 10
+    assert 1 <= most <= LIMIT
+
+
+def test_what_is_done_with_a_job_at_home_reaches_it_abroad(pair: Pair) -> None:
+    a, b = trees(pair)
+    job = a.submit(script("long", "sleep 1000"))
+    until(a, lambda: foreign(b) == ["RUNNING"], "it runs abroad")
+    a.on_head("scontrol", "suspend", job)
+    until(a, lambda: foreign(b) == ["SUSPENDED"], "it is suspended abroad")
+    a.on_head("scontrol", "resume", job)
+    until(a, lambda: foreign(b) == ["RUNNING"], "it goes on abroad")
+    a.on_head("scancel", job, user=USER)
+    until(a, lambda: foreign(b) == [], "it is deleted abroad")
+    assert a.states()[job] == "CANCELLED"
+    assert starts(pair, "long") == ["b"]
+
+
+def test_a_job_has_its_words_environment_tasks_and_output(pair: Pair) -> None:
+    a, b = trees(pair)
+    text = "#!/bin/bash\n#SBATCH --array=3-4%2\n"
+    text += f'echo "$SLURM_ARRAY_TASK_ID [$1] [$MINE] $PWD" >>{HOME}/runs/words\n'
+    a.run_on_head("sh", "-c", f"cat >{HOME}/job.sh", user=USER, given=text)
+    words = [f"--chdir={HOME}", f"--partition={QUEUE}", f"--output={HOME}/out-%a", "--ntasks=2", "--time=10"]
+    words += [f"{HOME}/job.sh", "x y"]
+    job = a.on_head("env", "MINE=a, b='c'", "sbatch", "--parsable", *words, user=USER).strip()
+    until(a, lambda: set(_states(a, job)) == {"COMPLETED"}, "its tasks have ended")
+    lines = outside(b, f"{HOME}/runs/words").read_text().splitlines()
+    assert sorted(lines) == [f"{task} [x y] [a, b='c'] {HOME}" for task in (3, 4)]
+    assert all(outside(b, f"{HOME}/out-{task}").exists() for task in (3, 4))
+
+
+def _states(tree: SlurmTreeLab, job: str) -> list[str]:
+    return [each["job_state"] for each in tree.jobs() if str(each["array_job_id"]) == job]
+
+
+def test_a_job_that_cannot_run_there_stays_at_home(pair: Pair) -> None:
+    """No other cluster can be told of task 0."""
+    a, _ = trees(pair)
+    job = a.submit(script("home", "exit 5"), "--array=0")
+    until(a, lambda: _partitions(a, job) == [PARTITION], "it waits for its own cluster")
+    assert starts(pair, "home") == []
+    a.on_head("scancel", job)
+
+
+def _partitions(tree: SlurmTreeLab, job: str) -> list[str]:
+    return [each["partition"] for each in tree.jobs() if str(each["array_job_id"]) == job]
+
+
+@pytest.mark.long
+def test_an_agent_that_dies_while_jobs_are_abroad(pair: Pair) -> None:
+    a, b = trees(pair)
+    wanted = {a.submit(script(f"d{each}", f"sleep 15; exit {each}")): each << 8 for each in range(LIMIT)}
+    until(a, lambda: foreign(b).count("RUNNING") == SLOTS, "they run abroad")
+    for each in (a, b):
+        each.kill_agent()
+    until(a, lambda: all(a.states()[each] in ("COMPLETED", "FAILED") for each in wanted), "all have ended")
+    assert {each: a.job(each)["exit_code"] for each in wanted} == wanted
+    assert [starts(pair, f"d{each}") for each in range(LIMIT)] == [["b"]] * LIMIT
