@@ -185,6 +185,15 @@ class MemoryLink:
         except ExchangeError as error:
             raise LinkError(str(error)) from None
 
+    async def fetch(self, body: bytes) -> bytes:
+        await trio.lowlevel.checkpoint()
+        if self.is_cut or self.peer is None or self.peer.answer is None:
+            raise LinkError("the other cluster does not answer; jobs stay where they are")
+        try:
+            return await self.peer.answer(body)
+        except ExchangeError as error:
+            raise LinkError(str(error)) from None
+
     async def serve(self, answer: Callable[[bytes], Awaitable[bytes]]) -> None:
         self.answer = answer
         try:

@@ -15,7 +15,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "netns-lab"))
 from netlab.elastic import gridengine
-from netlab.elastic.hosted import HEAD, USER
+from netlab.elastic.hosted import HEAD, HOME, UID, USER
 from netlab.transfer import pair as pairs
 from netlab.transfer.loads import RUNS, Load, outside
 from netlab.transfer.pair import Pair
@@ -28,6 +28,8 @@ LIMIT = 4
 """Foreign jobs in each tree."""
 SLOTS = 2
 """Of each tree for jobs, so that foreign jobs wait."""
+FILES = "/srv/files"
+"""Below which jobs that come have their working directories."""
 SILENT = "the batch system does not answer"
 """Of the log of an agent."""
 PERMIT_S = 600
@@ -208,6 +210,62 @@ def test_a_bad_request_goes_home_for_good(pair: Pair) -> None:
     load.await_ended(WAIT_S_MAX)
     assert load.faults() == []
     assert load.starts(job) == [tree.name]
+
+
+# -- files --------------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def bringing(pair: Pair, **changed: Any) -> Iterator[None]:
+    """Jobs bring their files. The trees have no file system in common. What was before comes back."""
+    own = {"slots_max": LIMIT, "permit_s": PERMIT_S, "idle_pending_max": 100}
+    for each in pair.trees:
+        each.run_on_head("mkdir", "-p", "-m", "1777", FILES)
+    queues = [{"name": QUEUE, "brings_files": True}]
+    pair.publish(queues=queues, files_directory=FILES, **own, **changed)
+    try:
+        yield
+    finally:
+        pair.publish(**own)
+
+
+def worked(pair: Pair, name: str, script: str, given: str = "seven") -> tuple[str, Path]:
+    """A job of the first tree in a working directory with a file `input`: its number, and the directory."""
+    work = f"{HOME}/{name}"
+    pair.a.run_on_head("sh", "-c", f"mkdir {work} && cat >{work}/input", user=USER, given=given)
+    job = pair.a.submit(script, "-wd", work, "-o", f"{work}/output")
+    return job, outside(pair.a, work)
+
+
+def test_a_job_brings_its_files_and_its_results_come_back(pair: Pair) -> None:
+    """With its output. An agent that is killed meanwhile goes on."""
+    with bringing(pair):
+        script = "echo there: $(cat input); sleep 3; hostname >where; mkdir deep; cp input deep/copy; exit 7"
+        job, work = worked(pair, "files", script)
+        foreign(pair.b)
+        for tree in pair.trees:
+            tree.kill_agent()
+        see(pair.a, job, "gone")
+        pair.a.await_that(lambda: pair.a.ended_of(job), "the accounting has the job", WAIT_S_MAX)
+    assert [each["exit_status"].split()[0] for each in pair.a.ended_of(job)] == ["7"]
+    assert (work / "output").read_text() == "there: seven\n"
+    assert (work / "where").read_text().strip() in pair.b.runs
+    assert (work / "deep" / "copy").read_text() == "seven"
+    assert (work / "where").stat().st_uid == UID
+    assert not outside(pair.b, f"{HOME}/files").exists(), "the trees have no file system in common"
+
+
+def test_a_job_with_too_many_bytes_stays(pair: Pair) -> None:
+    with bringing(pair, files_bytes_max=1000):
+        job, _ = worked(pair, "large", "exit 0", given="x" * 2000)
+
+        def is_kept() -> bool:
+            return "remote=FALSE" in pair.a.run_on_head("qstat", "-j", job)
+
+        pair.a.await_that(is_kept, "the job is marked", WAIT_S_MAX, pair.a.facts)
+        pair.a.run_on_head("qdel", job, user=USER)
+        see(pair.a, job, "gone")
+    assert "at most 1000 may cross" in pair.a.agent_log()
 
 
 # -- many jobs ----------------------------------------------------------------------------------------------------

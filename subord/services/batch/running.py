@@ -72,12 +72,20 @@ class Commands:
         self._running = trio.CapacityLimiter(runs_max)
 
     async def run(
-        self, *words: str, given: bytes = b"", bytes_max: int = OUTPUT_BYTES_MAX, keeps_last: bool = False
+        self,
+        *words: str,
+        given: bytes = b"",
+        bytes_max: int = OUTPUT_BYTES_MAX,
+        keeps_last: bool = False,
+        source: int | None = None,
+        sink: int | None = None,
     ) -> Ran | Unavailable:
-        """`keeps_last`: of more than `bytes_max` the end is kept, otherwise such output is Unavailable."""
+        """`keeps_last`: of more than `bytes_max` the end is kept, otherwise such output is Unavailable. `source`,
+        `sink`: descriptors in place of `given` and of the output that is kept; they stay open."""
         with trio.move_on_after(self._time_s) as limit:
             async with self._running:
-                ran = await self._ran(words, given, Kept(bytes_max, keeps_last=keeps_last))
+                kept = Kept(bytes_max, keeps_last=keeps_last)
+                ran = await self._ran(words, given, kept, source, sink)
         if limit.cancelled_caught:
             return Unavailable(
                 Fault.SLOW,
@@ -85,16 +93,18 @@ class Commands:
             )
         return ran
 
-    async def _ran(self, words: tuple[str, ...], given: bytes, output: Kept) -> Ran | Unavailable:
+    async def _ran(
+        self, words: tuple[str, ...], given: bytes, output: Kept, source: int | None, sink: int | None
+    ) -> Ran | Unavailable:
         try:
-            file = _file_of(given)
+            file = _file_of(given) if source is None else os.dup(source)
         except OSError as error:
             return _not_started(words[0], error)
         try:
             process = await trio.lowlevel.open_process(
                 [*self._prefix, *words],
                 stdin=file,
-                stdout=subprocess.PIPE,
+                stdout=subprocess.PIPE if sink is None else sink,
                 stderr=subprocess.PIPE,
                 env=self._environment,
                 cwd="/",
@@ -159,10 +169,10 @@ class Kept:
 
 async def _served(process: trio.Process, output: Kept, errors: Kept) -> None:
     """Until it has ended, or prints too much."""
-    assert process.stdout is not None
     assert process.stderr is not None
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(_read, process.stdout, output, nursery.cancel_scope)
+        if process.stdout is not None:
+            nursery.start_soon(_read, process.stdout, output, nursery.cancel_scope)
         nursery.start_soon(_read, process.stderr, errors, nursery.cancel_scope)
         await process.wait()
         nursery.cancel_scope.deadline = trio.current_time() + CLOSE_S

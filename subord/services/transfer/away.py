@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from subord.services.batch.records import Refused, Unavailable
 from subord.services.transfer.cells.interface import Being, Ended, Look, Sought, Submitted
 from subord.services.transfer.exchange import ENTRIES_MAX, RELEASE, Answer, Care, Message, Stage, Submit
-from subord.services.transfer.jobs import Key, Wanted
+from subord.services.transfer.jobs import NO_FILES, Key, Spec, Wanted, archive_bytes_max
 from subord.services.transfer.mapping import Stays, local_user
 from subord.services.transfer.permits import Permits, Room, margin
 from subord.services.transfer.plan import Plan
@@ -138,6 +138,7 @@ class Away:
             offer=self.offer(now),
             pending=None if looked_at is None else self.watching.pending,
             pending_age_s=0.0 if looked_at is None else now - looked_at,
+            files_bytes_max=self.plan.takes_bytes_max,
             grants=grants,
             lease_s=float(self.plan.lease_s),
             states=states,
@@ -200,9 +201,26 @@ class Away:
             reason = f"it needs {submit.spec.slots} slots, and the other cluster takes jobs of at most {most}"
             self.book.put(finished(record, Stage.GONE, reason), now)
             return
+        if reason := self._too_much(submit.spec):
+            self.book.put(finished(record, Stage.GONE, reason), now)
+            return
         spec = replace(submit.spec, project=self.plan.project)
         self.book.put(replace(record, user=user, spec=spec), now)
         self.watching.attend(submit.key)
+
+    def _too_much(self, spec: Spec) -> str:
+        """Why its files do not come here; "": they may."""
+        if spec.files is None:
+            return ""
+        most = self.plan.takes_bytes_max
+        if not most:
+            return NO_FILES
+        if spec.files.size > archive_bytes_max(most, self.plan.files_max) or spec.files.count > self.plan.files_max:
+            return (
+                f"its {spec.files.count} files have {spec.files.size} bytes packed, and the other cluster takes at "
+                f"most {self.plan.files_max} with {most}"
+            )
+        return ""
 
     def _care(self, care: Care, now: float) -> None:
         record = self.book.records.get(care.key)

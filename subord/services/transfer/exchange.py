@@ -117,7 +117,8 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     """From away, to the message of this `home_life` and `number`. `written`: how often this side has written its
     records, so that a copy of them that was restored is known. `states`: those that changed, up to the change
     `changed`; `is_more`: there are others. `forgotten`: of those to be forgotten. `pending`: jobs that wait in this
-    cell, `pending_age_s` ago; None: not known. `offer`: for how many more there is room. `refused`: why the message
+    cell, `pending_age_s` ago; None: not known. `offer`: for how many more there is room. `files_bytes_max`: what a
+    job may bring along; 0: nothing, also if the release is an earlier one. `refused`: why the message
     was not heeded, "": it was."""
 
     release: int = RELEASE
@@ -129,6 +130,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     offer: _Number = 0
     pending: _Number | None = None
     pending_age_s: float = 0.0
+    files_bytes_max: _Number = 0
     grants: _Numbers = ()
     lease_s: float = 0.0
     states: Annotated[tuple[State, ...], msgspec.Meta(max_length=2 * ENTRIES_MAX)] = ()

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 
 from subord.services.transfer.cells.interface import Leaving
 from subord.services.transfer.exchange import Answer, Message
-from subord.services.transfer.jobs import KILL, End, Key, Spec, Wanted
+from subord.services.transfer.jobs import KILL, REASON_MAX, End, Files, Key, Spec, Wanted
 from subord.services.transfer.mapping import Stays, mapped
 from subord.services.transfer.plan import Plan
 from subord.services.transfer.sides.desk import Desk, Memo
@@ -234,7 +234,7 @@ class Home:
         caller writes the changes before it does it, and then calls `bound` and `let_go`."""
         desk = self.desk
         to_bind = [each for each in self.sending.ready() if _is_free(desk.memos[each])]
-        ended = [each for each in sorted(desk.records) if desk.records[each].is_bound and each not in desk.open]
+        ended = [each for each in sorted(desk.records) if desk.is_to_be_let_go(each)]
         to_let_go = [each for each in ended if not desk.memos[each].is_binding]
         for key in to_bind:
             desk.put(replace(desk.records[key], is_bound=True))
@@ -275,6 +275,34 @@ class Home:
         record = self.desk.records.get(key)
         return record is None or record.is_bound or not record.state.is_final
 
+    # -- files ------------------------------------------------------------------------------------------------------
+
+    def to_pack(self) -> list[HomeRecord]:
+        """Jobs whose files are to be packed before they are sent."""
+        found = (self.desk.records[each] for each in sorted(self.desk.open))
+        return [each for each in found if _lacks_files(each) and each.wanted == Wanted.RUN]
+
+    def packed(self, key: Key, files: Files | Stays) -> None:
+        """What came of it."""
+        record = self.desk.records.get(key)
+        if record is None or record.spec is None or not _lacks_files(record):
+            return
+        if isinstance(files, Stays):
+            self.desk.finish(record, HomeState.RETURNING, is_marked=True, reason=files.reason[:REASON_MAX])
+        else:
+            self.desk.put(replace(record, spec=replace(record.spec, files=files)))
+
+    def to_bring(self) -> list[HomeRecord]:
+        """Jobs that have ended away, and whose results are to be brought."""
+        return [self.desk.records[each] for each in sorted(self.desk.records) if self.desk.records[each].brings]
+
+    def brought(self, key: Key, reason: str = "") -> None:
+        """Its results are in its working directory, or it is told why they are not."""
+        record = self.desk.records.get(key)
+        if record is not None and record.brings:
+            self.desk.put(replace(record, brings="", reason=reason[:REASON_MAX]))
+            self.desk.settle(key)
+
     # -- the other side ---------------------------------------------------------------------------------------------
 
     def tick(self, now: float) -> None:
@@ -284,7 +312,7 @@ class Home:
             memo, record = desk.memos[key], desk.records[key]
             if record.state != HomeState.WAITING or not memo.is_here or record.wanted != Wanted.RUN:
                 continue
-            if desk.is_blocked(key):
+            if desk.is_blocked(key) or _lacks_files(record):
                 memo.waits_since = now
             is_safe = memo.is_sure and (self.sending.is_synced or not memo.may_have_run)
             if is_safe and now >= memo.waits_since + self.plan.permit_s:
@@ -310,7 +338,7 @@ class Home:
 
 def verdict_of(record: HomeRecord) -> Verdict | None:
     """None: it has no outcome yet, or the batch system has not let it go."""
-    if record.is_bound:
+    if record.is_bound or record.brings:
         return None
     match record.state:
         case HomeState.ENDED:
@@ -320,6 +348,10 @@ def verdict_of(record: HomeRecord) -> Verdict | None:
         case HomeState.UNKNOWN:
             return Verdict(Verb.ERROR, ERROR_STATUS, f"how it ended is not known: {record.reason}")
     return None
+
+
+def _lacks_files(record: HomeRecord) -> bool:
+    return record.state == HomeState.WAITING and record.spec is not None and record.spec.lacks_files
 
 
 def _is_free(memo: Memo) -> bool:

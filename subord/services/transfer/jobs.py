@@ -25,6 +25,8 @@ KILL: Final = 9
 STATUS_MAX: Final = 255
 SIGNAL_MAX: Final = 64
 CLUSTER: Final = r"[a-z0-9][a-z0-9-]{0,31}"
+NO_FILES: Final = "the other cluster takes no files of jobs, as its plan or its release says"
+_MEMBER_BYTES, _SPARE_BYTES = 4096, 1 << 20
 _MARK: Final = re.compile(rf"{MARK}\.({CLUSTER})\.([A-Za-z0-9]{{1,20}})\.(\d{{1,12}})\.(\d{{1,16}})", re.ASCII)
 
 ClusterName = Annotated[str, msgspec.Meta(pattern=rf"^{CLUSTER}\Z")]
@@ -61,6 +63,11 @@ class Key(msgspec.Struct, frozen=True, array_like=True, order=True):
         return f"{MARK}.{self.cluster}.{self.job}.{self.task}.{self.attempt}"
 
 
+def archive_bytes_max(bytes_max: int, files_max: int) -> int:
+    """Of so many files with so many bytes together, with their names."""
+    return bytes_max + files_max * _MEMBER_BYTES + _SPARE_BYTES
+
+
 def key_of(mark: str) -> Key | None:
     """None: it is not the mark of a foreign job."""
     found = _MARK.fullmatch(mark)
@@ -78,6 +85,15 @@ class Wanted(StrEnum):
     """For ever."""
 
 
+class Files(msgspec.Struct, frozen=True, kw_only=True):
+    """What a job brings along from its working directory. `name`: of the blob with the archive, in hexadecimal
+    digits, "": it is not packed yet. `size`: of the archive in bytes. `count`: of files and directories."""
+
+    name: Annotated[str, msgspec.Meta(pattern=r"^([0-9a-f]{64})?\Z")] = ""
+    size: Annotated[int, msgspec.Meta(ge=0, lt=1 << 62)] = 0
+    count: Annotated[int, msgspec.Meta(ge=0, lt=1 << 62)] = 0
+
+
 class Spec(msgspec.Struct, frozen=True, kw_only=True):
     """What a job needs to run in another cluster.
 
@@ -85,7 +101,8 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True):
     `shell`: "": as the batch system has it. `output`, `errors`: paths as the user gave them, "": the default below
     `directory`. `requests`: those that have to be met, `wishes`: soft ones, both as name and value. `queue`: abroad,
     "": any. `parallel`: the name of a parallel environment, "": it needs `slots` 1. `first`, `last`, `step`: of the
-    array whose task it is. `may_rerun`: the batch system abroad may start it again by itself."""
+    array whose task it is. `may_rerun`: the batch system abroad may start it again by itself. `files`: None: the job
+    finds its files at the same paths there."""
 
     user: _Short
     name: _Short
@@ -107,6 +124,12 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True):
     last: _Task = 0
     step: _Task = 1
     may_rerun: bool = False
+    files: Files | None = None
+
+    @property
+    def lacks_files(self) -> bool:
+        """They are not packed yet."""
+        return self.files is not None and not self.files.name
 
 
 class Usage(msgspec.Struct, frozen=True, kw_only=True):

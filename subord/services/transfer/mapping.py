@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from posixpath import normpath, relpath
 from typing import Final, NamedTuple
 
 import msgspec
 from msgspec.structs import replace
 
-from subord.services.transfer.jobs import LOGIN, SPEC_BYTES_MAX, Spec, key_of
+from subord.services.transfer.jobs import LOGIN, SPEC_BYTES_MAX, Files, Spec, key_of
 from subord.services.transfer.plan import Plan, Request, TransferQueue
 
 Pairs = tuple[tuple[str, str], ...]
 _decoder: Final = msgspec.msgpack.Decoder(Spec)
+NOWHERE: Final = "/dev/null"
 TRUE: Final = frozenset({"1", "t", "true", "y", "yes"})
 
 
@@ -46,6 +48,7 @@ def mapped(plan: Plan, queue: str, spec: Spec) -> Spec | Stays:
             parallel=_parallel(plan, spec),
             queue=there.queue,
             project="",
+            files=_files(there, spec),
         )
     except _StaysError as error:
         return Stays(str(error))
@@ -123,6 +126,37 @@ def _parallel(plan: Plan, spec: Spec) -> str:
     if not to and not plan.passes_others:
         raise _StaysError(f"the other cluster has nothing for its parallel environment {spec.parallel}")
     return to or spec.parallel
+
+
+def _files(there: TransferQueue, spec: Spec) -> Files | None:
+    """Those of a job whose files are brought along are still to be packed."""
+    if not there.brings_files:
+        return None
+    if not spec.directory.startswith("/"):
+        raise _StaysError("it has no working directory of its own whose files could be brought: submit it with -cwd")
+    for path in (spec.output, spec.errors):
+        if path not in ("", NOWHERE) and not is_below(path, spec.directory):
+            raise _StaysError(f"its output {path[:100]} is not in its working directory, and would not come back")
+    return Files()
+
+
+def is_below(path: str, directory: str) -> bool:
+    """By their names alone."""
+    return normpath(path).startswith(f"{normpath(directory).rstrip('/')}/")
+
+
+def relocated(spec: Spec, directory: str) -> Spec:
+    """What the batch system is told of a job whose files were brought to this directory of this cluster."""
+    paths = (moved(path, spec.directory, directory) for path in (spec.output, spec.errors))
+    output, errors = paths
+    return replace(spec, directory=directory, output=output, errors=errors)
+
+
+def moved(path: str, before: str, directory: str) -> str:
+    """A path below the working directory, in another one."""
+    if not is_below(path, before):
+        return path if path in ("", NOWHERE) else ""
+    return f"{directory}/{relpath(normpath(path), normpath(before))}"
 
 
 def kept_requests(plan: Plan, asked: Iterable[tuple[str, str]]) -> Pairs:

@@ -30,6 +30,10 @@ REMOTE: Final = "remote"
 SENSED: Final = "otherjobs"
 UID_MIN, UID_MAX = 1000, 2**32 - 2
 """Below the first there are root and accounts of the system."""
+FILES_BYTES_MAX: Final = 1 << 30
+"""A blob has at most twice as many, so an archive with the names of all files has room."""
+FILES_MAX, FILES_DEFAULT = 100_000, 10_000
+_Directory = Annotated[str, msgspec.Meta(pattern=r"^(/[A-Za-z0-9_.@+-]{1,64}){0,16}\Z")]
 _Word = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9_.@*][A-Za-z0-9_.@*-]{0,127}\Z")]
 _NoWord = Annotated[str, msgspec.Meta(pattern=r"^([A-Za-z0-9_.@*][A-Za-z0-9_.@*-]{0,127})?\Z")]
 _Request = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z][A-Za-z0-9_.:/-]{0,63}\Z")]
@@ -83,11 +87,13 @@ class Parallel(_Strict, frozen=True, kw_only=True):
 
 class TransferQueue(_Strict, frozen=True, kw_only=True):
     """A queue of this cluster whose jobs run in the other one. `queue`: there, "": any. `requests`: which its jobs
-    get in addition, in words of the other cluster, such as the kind of machine that this queue stands for."""
+    get in addition, in words of the other cluster, such as the kind of machine that this queue stands for.
+    `brings_files`: its jobs take their working directory along, and their results come back into it."""
 
     name: _Word
     queue: _NoWord = ""
     requests: Annotated[tuple[tuple[_Request, _Value], ...], msgspec.Meta(max_length=VALUES_MAX)] = ()
+    brings_files: bool = False
 
 
 class Plan(_Strict, frozen=True, kw_only=True):
@@ -102,6 +108,8 @@ class Plan(_Strict, frozen=True, kw_only=True):
     as it is, otherwise such a job stays here. `opt_out`: the request that keeps a job here. `permit_s`: a job that is
     in a transfer queue for so long without a permit goes back, and may be sent again.
     To stop one direction, `slots_max` is 0 there, or `queues` is () here: what is under way goes on.
+    `files_directory`: here, below which jobs that come with files have their working directories; "": none comes.
+    `files_bytes_max`, `files_max`: what a job may bring along, and take back, in each direction.
     `lease_s`: how long a permit of ours holds. `poll_s`: how often this cell is asked. `sensor`: the name of what the
     load sensor tells. `is_high_throughput`: for many short jobs: there is no test whether a cluster is idle, only
     `slots_max`."""
@@ -125,6 +133,9 @@ class Plan(_Strict, frozen=True, kw_only=True):
     opt_out: _Request = REMOTE
     sensor: _Request = SENSED
     is_high_throughput: bool = False
+    files_directory: _Directory = ""
+    files_bytes_max: Annotated[int, msgspec.Meta(ge=1, le=FILES_BYTES_MAX)] = FILES_BYTES_MAX
+    files_max: Annotated[int, msgspec.Meta(ge=1, le=FILES_MAX)] = FILES_DEFAULT
 
     @property
     def is_off(self) -> bool:
@@ -133,6 +144,11 @@ class Plan(_Strict, frozen=True, kw_only=True):
     @property
     def peer_name(self) -> str:
         return "" if self.is_off or self.peer is None else self.peer.name
+
+    @property
+    def takes_bytes_max(self) -> int:
+        """What a job that comes may bring along; 0: nothing."""
+        return self.files_bytes_max if self.files_directory else 0
 
     @property
     def idle(self) -> int | None:

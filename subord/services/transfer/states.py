@@ -69,12 +69,13 @@ class HomeState(StrEnum):
 
 
 class HomeRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """Of a job of this cluster. `spec`: in words of the other one, until it is final.
-    `user`: of this cluster, from then on. `first_life`: of the other side when the job was
-    sent for the first time; None: it never was, 0: it may have been. `seen`, `being`, `id`: what the other side said
-    last. `is_marked`: it goes home so that it does not leave again. `is_told`: the batch system at home has the
-    outcome, or has nothing that waits for it. `is_bound`: the batch system at home does not start it again by
-    itself. `was_stopped`: it was to be suspended before."""
+    """Of a job of this cluster. `spec`: in words of the other one, until it is final. `user`: of this cluster, from
+    then on. `brings`: the working directory, if the job has ended away and what it has written there is to be
+    brought into it before the end is told; "": nothing is. `first_life`: of the other side when the job was sent for
+    the first time; None: it never was, 0: it may have been. `seen`, `being`, `id`: what the other side said last.
+    `is_marked`: it goes home so that it does not leave again. `is_told`: the batch system at home has the outcome, or
+    has nothing that waits for it. `is_bound`: the batch system at home does not start it again by itself.
+    `was_stopped`: it was to be suspended before."""
 
     key: Key
     state: HomeState
@@ -91,6 +92,7 @@ class HomeRecord(msgspec.Struct, frozen=True, kw_only=True):
     was_stopped: bool = False
     is_marked: bool = False
     is_told: bool = False
+    brings: str = ""
     reason: str = ""
     end: End | None = None
 

@@ -42,7 +42,7 @@ class Counts:
         """What is about to be written; jobs of this cluster whose end was not known before."""
         ended = list[HomeRecord]()
         for key, leaving in of_home.items():
-            word = None if leaving is None else HOME.get(leaving.state, "")
+            word = None if leaving is None else "" if leaving.brings else HOME.get(leaving.state, "")
             if self._count("home", self.home, key, word) and leaving is not None and leaving.state.is_final:
                 ended.append(leaving)
         for key, coming in of_away.items():

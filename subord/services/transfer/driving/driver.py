@@ -19,11 +19,18 @@ import trio
 from subord.services.transfer import answering
 from subord.services.transfer.away import Away
 from subord.services.transfer.cells.interface import Cell
+from subord.services.transfer.data.fetching import Fetching
+from subord.services.transfer.data.spool import Spool
+from subord.services.transfer.data.talk import is_question
+from subord.services.transfer.data.user import UserFiles
+from subord.services.transfer.driving.coming import Coming
 from subord.services.transfer.driving.exchanging import Exchanging
+from subord.services.transfer.driving.packing import Packing
 from subord.services.transfer.driving.polling import UNAVAILABLE_S, Polling
 from subord.services.transfer.driving.starters import Starters
 from subord.services.transfer.driving.writing import Sides
 from subord.services.transfer.home import Home
+from subord.services.transfer.jobs import Key, Wanted
 from subord.services.transfer.plan import Plan
 from subord.services.transfer.records import Begun, Records
 
@@ -40,6 +47,9 @@ class Link(Protocol):
     async def ask(self, body: bytes) -> bytes:
         """Its answer to a message. Raises LinkError."""
 
+    async def fetch(self, body: bytes) -> bytes:
+        """Its answer to a question for files, apart from messages. Raises LinkError."""
+
     async def serve(self, answer: Answering) -> None:
         """Until it is cancelled. `answer` raises ExchangeError for what is no message."""
 
@@ -51,6 +61,7 @@ class Site(NamedTuple):
     cell: Cell
     link: Link
     socket: str
+    users: UserFiles | None = None
 
 
 class Driver:
@@ -61,13 +72,20 @@ class Driver:
         return cls(plan, site, begun, changed)
 
     def __init__(self, plan: Plan, site: Site, begun: Begun, changed: Callable[[], None]) -> None:
-        records, cell, link, self._socket = site
+        records, cell, link, self._socket, _ = site
         clock = trio.current_time
         self.plan = plan
         of_home = Home(plan, begun.life, begun.home, clock())
         of_away = Away(plan, begun.life, begun.away, clock())
         self.sides = Sides(of_home, of_away, records.write, clock)
+        spool, users = Spool(records.path.parent.parent), site.users or UserFiles(1)
+        fetching = Fetching(link.fetch, spool, self._is_wanted, self._count)
+        self.received = 0
+        """Bytes of files."""
+        self.coming = Coming(self.sides, spool, users, fetching)
         self.polling = Polling(self.sides, cell, plan.poll_s, changed, self._speak)
+        self.polling.ready = self.coming.ready
+        self.packing = Packing(self.sides, spool, users, fetching, self._attend)
         self.exchanging = Exchanging(self.sides, link.ask, plan.poll_s, changed, self.polling.attend)
         self.starters = Starters(self.sides, cell, self._attend, UNAVAILABLE_S)
         self._link = link
@@ -78,6 +96,19 @@ class Driver:
         self.polling.attend()
         self.exchanging.attend()
         self._say()
+
+    async def _answer(self, body: bytes) -> bytes:
+        """Raises ExchangeError."""
+        return await (self.coming if is_question(body) else self.exchanging).answer(body)
+
+    def _count(self, size: int) -> None:
+        self.received += size
+
+    def _is_wanted(self, key: Key) -> bool:
+        """Its archive is waited for."""
+        leaving, coming = self.sides.home.desk.records.get(key), self.sides.away.book.records.get(key)
+        is_coming = coming is not None and coming.is_live and coming.wanted != Wanted.DELETED
+        return is_coming or (leaving is not None and bool(leaving.brings))
 
     def _speak(self) -> None:
         self.exchanging.attend()
@@ -92,7 +123,9 @@ class Driver:
         try:
             async with trio.open_nursery() as nursery:
                 await nursery.start(partial(answering.serve, listener, self.starters))
-                nursery.start_soon(self._link.serve, self.exchanging.answer)
+                nursery.start_soon(self._link.serve, self._answer)
+                nursery.start_soon(self.packing.run)
+                nursery.start_soon(self.coming.run)
                 nursery.start_soon(self.polling.run)
                 nursery.start_soon(self.exchanging.run)
                 task_status.started()

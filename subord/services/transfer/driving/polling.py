@@ -9,16 +9,16 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
 import trio
 
-from subord.services.batch.records import Unavailable
-from subord.services.transfer.cells.interface import Cell, Deed, Look, Sought
+from subord.services.batch.records import Refused, Unavailable
+from subord.services.transfer.cells.interface import Cell, Deed, Look, Sought, Submitted
 from subord.services.transfer.driving.waking import Wake
 from subord.services.transfer.driving.writing import Sides
-from subord.services.transfer.jobs import Key
+from subord.services.transfer.jobs import Key, Spec
 from subord.services.transfer.states import AwayRecord
 
 logger = logging.getLogger("subord")
@@ -29,13 +29,29 @@ GATHER_S: Final = 0.1
 UNAVAILABLE_S: Final = 2.0
 
 
+Ready = Callable[[AwayRecord], Awaitable[Spec | Refused | Unavailable]]
+"""What a job is submitted with, when its files are here."""
+
+
+async def _as_it_is(record: AwayRecord) -> Spec:
+    assert record.spec is not None
+    await trio.lowlevel.checkpoint()
+    return record.spec
+
+
 class Polling:
     """`changed`: is called when a daemon may want to hear of something, `speak`: when home has something to say.
     `at`: when the last look has succeeded, in seconds since 1970; 0: none has. `fault`: why the last one failed."""
 
     def __init__(
-        self, sides: Sides, cell: Cell, poll_s: float, changed: Callable[[], None], speak: Callable[[], None]
+        self,
+        sides: Sides,
+        cell: Cell,
+        poll_s: float,
+        changed: Callable[[], None],
+        speak: Callable[[], None],
     ) -> None:
+        self.ready: Ready = _as_it_is
         self.at = 0.0
         self.fault = ""
         self.looks = 0
@@ -89,7 +105,7 @@ class Polling:
         lost = sides.home.forgotten_bonds(look.bound) if look is not None else []
         await sides.commit()
         for record in work.submits:
-            self._submitting += 1
+            self._submitting += not _brings(record)
             nursery.start_soon(self._submit, record)
         if to_bind:
             await self._bind(to_bind)
@@ -107,14 +123,22 @@ class Polling:
     async def _submit(self, record: AwayRecord) -> None:
         assert record.spec is not None
         try:
-            outcome = await self._cell.submit(record.key.mark, record.user, record.spec)
+            spec = await self.ready(record)
+            outcome = await self._outcome(record, spec)
         finally:
-            self._submitting -= 1
+            self._submitting -= not _brings(record)
         self._note("a job was not submitted", outcome if isinstance(outcome, Unavailable) else None)
         self._sides.away.submitted(record.key, outcome, self._sides.clock())
         await self._sides.commit()
         self._wake.call()
         self._changed()
+
+    async def _outcome(
+        self, record: AwayRecord, spec: Spec | Refused | Unavailable
+    ) -> Submitted | Refused | Unavailable:
+        if isinstance(spec, Spec):
+            return await self._cell.submit(record.key.mark, record.user, spec)
+        return spec
 
     async def _act(self, deed: Deed, ids: Sequence[str]) -> None:
         """What came of it, the next look shows."""
@@ -146,3 +170,8 @@ class Polling:
         if outcome is not None:
             self.failed += 1
             logger.info("transfer: %s: %s", what, outcome.reason)
+
+
+def _brings(record: AwayRecord) -> bool:
+    """Its files may come for long, and other jobs do not wait for them."""
+    return record.spec is not None and record.spec.files is not None

@@ -32,11 +32,17 @@ class Link:
         """Why no message of the other cluster can come; "": one can."""
         self._ends = ends
         self._asker = Asker(peer.addresses, self._ends, self.counts)
+        self._fetcher = Asker(peer.addresses, self._ends, Counts(trio.current_time()))
+        """On a connection of its own, so that messages do not wait for files."""
         self._listen = listen
 
     async def ask(self, body: bytes) -> bytes:
         """Raises LinkError."""
         return await self._asker.ask(body)
+
+    async def fetch(self, body: bytes) -> bytes:
+        """Of the files of jobs. Raises LinkError."""
+        return await self._fetcher.ask(body)
 
     async def serve(self, answer: Callable[[bytes], Awaitable[bytes]]) -> None:
         """Until it is cancelled. `answer` raises ExchangeError for what is no message."""
@@ -47,6 +53,7 @@ class Link:
         finally:
             with trio.CancelScope(shield=True):
                 await self._asker.aclose()
+                await self._fetcher.aclose()
 
     async def _bound(self, host: str, port: int) -> list[trio.SocketListener]:
         while True:

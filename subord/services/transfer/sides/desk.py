@@ -147,17 +147,21 @@ class Desk:
         self.settle(record.key)
 
     def settle(self, key: Key) -> None:
-        """It has an outcome, and may not be bound any more."""
-        if self.records[key].is_bound:
+        """It has an outcome, and may not be bound any more, and its results may be here."""
+        if self.records[key].is_bound or self.records[key].brings:
             return
         self.news[key] = None
         if self.memos[key].is_over:
             self.told(key)
 
+    def is_to_be_let_go(self, key: Key) -> bool:
+        """It has ended, its results are here, and it is bound."""
+        return self.records[key].is_bound and not self.records[key].brings and key not in self.open
+
     def told(self, key: Key) -> None:
         """Nothing here needs its outcome any more."""
         record = self.records.get(key)
-        if record is None or not record.state.is_final or record.is_bound:
+        if record is None or not record.state.is_final or record.is_bound or record.brings:
             return
         if record.first_life is None:
             self.drop(key)  # the other side has never heard of it

@@ -24,7 +24,7 @@ from subord.services.transfer.exchange import (
     State,
     Submit,
 )
-from subord.services.transfer.jobs import KILL, End, Key, Wanted
+from subord.services.transfer.jobs import KILL, End, Files, Key, Wanted
 from subord.services.transfer.permits import PERMITS_MAX, Held
 from subord.services.transfer.plan import Plan
 from subord.services.transfer.sides.desk import Desk
@@ -52,6 +52,8 @@ class Sending:
         self.offer = 0
         self.pending: int | None = None
         self.pending_at = -inf
+        self.files_bytes_max = 0
+        """What a job may bring along to the other side, as it said last."""
         self._heard = 0
         self._sent_at = -inf
         self._written_peer = (peer_life, peer_written)
@@ -133,7 +135,8 @@ class Sending:
 
     def _may_leave(self, key: Key) -> bool:
         record, memo = self.desk.records[key], self.desk.memos[key]
-        is_ready = record.state == HomeState.WAITING and record.wanted == Wanted.RUN and record.spec is not None
+        is_ready = record.state == HomeState.WAITING and record.wanted == Wanted.RUN
+        is_ready = is_ready and record.spec is not None and not record.spec.lacks_files
         return is_ready and memo.is_here and memo.is_sure and not self.desk.is_blocked(key)
 
     def _submits(self, most: int, now: float) -> tuple[Submit, ...]:
@@ -179,6 +182,7 @@ class Sending:
         self.held.take(answer.life, answer.grants, self._sent_at, answer.lease_s)
         self.offer, self.pending = answer.offer, answer.pending
         self.pending_at = now - answer.pending_age_s
+        self.files_bytes_max = answer.files_bytes_max
         return True
 
     def _hear(self, state: State, now: float) -> bool:
@@ -208,7 +212,9 @@ class Sending:
             case Stage.ABSENT:
                 self._absent(record, now)
             case Stage.ENDED:
-                desk.finish(record, HomeState.ENDED, first_life=record.first_life or 0, end=state.end)
+                directory = record.spec.directory if record.spec is not None and record.spec.files else ""
+                first_life = record.first_life or 0
+                desk.finish(record, HomeState.ENDED, first_life=first_life, end=state.end, brings=directory)
             case Stage.GONE:
                 self._gone(replace(record, first_life=record.first_life or 0), state.reason)
             case Stage.UNKNOWN:
@@ -221,7 +227,12 @@ class Sending:
             memo.cared_at = -inf
             return
         memo.is_sure, memo.waits_since = True, now
-        record = replace(record, state=HomeState.WAITING, first_life=None, seen=None, seen_wanted=Wanted.RUN)
+        spec = record.spec
+        if spec is not None and spec.files is not None:  # the archive may be gone since the other side had it
+            spec = replace(spec, files=Files())
+        record = replace(
+            record, state=HomeState.WAITING, first_life=None, seen=None, seen_wanted=Wanted.RUN, spec=spec
+        )
         self.desk.put(record)
         self.desk.news[record.key] = None
         if record.wanted == Wanted.DELETED:

@@ -1,0 +1,194 @@
+"""Files of jobs of this cluster: packed before a job is sent, and its results unpacked before its end is told.
+
+Inputs are records of the home side, and archives of the other cluster; outputs are archives for it, files of users,
+and calls of the home side. Invariants: files of one working directory are packed or unpacked by one task at a time;
+the end of a job is told, whatever becomes of its results.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Final
+
+import trio
+
+from subord.core.carriage.blobs.manifests import name_of
+from subord.runtime.log.formats import printable
+from subord.services.transfer.data.archive import demand_tame
+from subord.services.transfer.data.fetching import Fetching
+from subord.services.transfer.data.listing import CHANGED, FilesError, demand_sendable, paths_in
+from subord.services.transfer.data.spool import FETCHED, PACKED, Spool, disk_fault
+from subord.services.transfer.data.talk import Kind, Took
+from subord.services.transfer.data.user import UserFiles
+from subord.services.transfer.driving.waking import Wake
+from subord.services.transfer.driving.writing import Sides
+from subord.services.transfer.exchange import Stage
+from subord.services.transfer.jobs import NO_FILES, Files, Key, archive_bytes_max
+from subord.services.transfer.mapping import Stays
+from subord.services.transfer.states import HomeRecord, HomeState
+
+logger = logging.getLogger("subord")
+LOOK_S: Final = 1.0
+AT_ONCE: Final = 4
+"""Jobs whose files are packed or brought."""
+SPOOLED: Final = 4
+"""So many times what one job may bring along is on the disk; further jobs wait."""
+TRIES: Final = 3
+"""Of a directory whose files change while they are packed."""
+AGAIN_S: Final = 1.0
+
+
+class Packing:
+    """`failed`: jobs whose files have not crossed, by cause."""
+
+    def __init__(
+        self, sides: Sides, spool: Spool, users: UserFiles, fetching: Fetching, attend: Callable[[], None]
+    ) -> None:
+        self.failed = Counter[str]()
+        self._sides = sides
+        self._spool = spool
+        self._users = users
+        self._fetching = fetching
+        self._attend = attend
+        self._wake = Wake()
+        self._busy = set[Key]()
+        self._directories = dict[str, int]()
+        self._turns = dict[str, trio.Lock]()
+
+    async def run(self) -> None:
+        """Until it is cancelled. Raises RecordsError."""
+        async with trio.open_nursery() as nursery:
+            while True:
+                home = self._sides.home
+                jobs = [(each, self._pack) for each in home.to_pack()] if home.sending.is_synced else []
+                for record, do in [*jobs, *((each, self._bring) for each in home.to_bring())]:
+                    if record.key not in self._busy and len(self._busy) < AT_ONCE:
+                        self._busy.add(record.key)
+                        nursery.start_soon(self._one, record, do)
+                await trio.to_thread.run_sync(self._tidy, self._needed())
+                await self._wake.wait(LOOK_S)
+
+    async def _one(self, record: HomeRecord, do: Callable[[HomeRecord], Awaitable[None]]) -> None:
+        try:
+            await do(record)
+            await self._sides.commit()
+        finally:
+            self._busy.discard(record.key)
+        self._attend()
+
+    def _needed(self) -> set[Key]:
+        """Jobs whose archives are still wanted."""
+        records = self._sides.home.desk.records
+        return self._busy | {each.key for each in records.values() if _has_archive(each)}
+
+    def _tidy(self, needed: set[Key]) -> None:
+        cluster = self._sides.home.plan.cluster
+        for kind in (PACKED, FETCHED):
+            for key in list(self._spool.keys(kind)):
+                if key.cluster == cluster and key not in needed:
+                    self._spool.remove(key, kind)
+
+    # -- before a job leaves ----------------------------------------------------------------------------------------
+
+    async def _pack(self, record: HomeRecord) -> None:
+        home = self._sides.home
+        if not home.sending.files_bytes_max:
+            home.packed(record.key, Stays(NO_FILES))
+            return
+        try:
+            home.packed(record.key, await self._packed(record))
+        except FilesError as error:
+            self._failed(record.key, "its files stay", error)
+            home.packed(record.key, Stays(f"its files cannot be brought along: {printable(str(error))}"))
+
+    async def _packed(self, record: HomeRecord) -> Files:
+        """Raises FilesError."""
+        spec, plan = record.spec, self._sides.home.plan
+        assert spec is not None
+        await self._users.demand_user(spec.user)
+        paths = paths_in(spec.environment)
+        bytes_max = min(plan.files_bytes_max, self._sides.home.sending.files_bytes_max)
+        for tries_left in reversed(range(TRIES)):
+            try:
+                async with self._alone(spec.directory):
+                    found = {}
+                    if paths is None or paths:
+                        found = await self._users.listed(spec.user, spec.directory, paths or (), plan.files_max)
+                    demand_sendable(found, bytes_max, plan.files_max)
+                    return await self._spooled(record.key, spec.user, spec.directory, found, bytes_max)
+            except FilesError as error:
+                if error.cause != CHANGED or not tries_left:
+                    raise
+                await trio.sleep(AGAIN_S)
+        raise AssertionError
+
+    async def _spooled(self, key: Key, user: str, directory: str, found: object, bytes_max: int) -> Files:
+        assert isinstance(found, dict)
+        most = archive_bytes_max(bytes_max, len(found))
+        try:
+            with self._spool.opened(key, PACKED) as file:
+                await self._users.pack(user, directory, found, file, most)
+            listed = await trio.to_thread.run_sync(self._spool.seal, key, PACKED)
+        except OSError as error:
+            raise disk_fault(error) from None
+        size = self._spool.path(key, PACKED).stat().st_size
+        return Files(name=name_of(listed).hex(), size=size, count=len(found))
+
+    # -- behind its end ---------------------------------------------------------------------------------------------
+
+    async def _bring(self, record: HomeRecord) -> None:
+        key, plan = record.key, self._sides.home.plan
+        try:
+            got = await self._fetching.fetch(
+                key, Kind.RESULTS, archive_bytes_max(plan.files_bytes_max, plan.files_max)
+            )
+            if not got.is_nothing:
+                await self._unpacked(record)
+        except FilesError as error:
+            self._failed(key, "its results have not come", error)
+            await self._fetching.tell(Took(key, is_kept=True))
+            reason = f"its results are not in {record.brings}, and are kept in the other cluster: {error}"
+            self._sides.home.brought(key, printable(reason))
+            return
+        await self._fetching.tell(Took(key, is_kept=False))
+        self._sides.home.brought(key, printable(got.remark))
+
+    async def _unpacked(self, record: HomeRecord) -> None:
+        """Raises FilesError."""
+        plan = self._sides.home.plan
+        await self._users.demand_user(record.user)
+        try:
+            with self._spool.path(record.key, FETCHED).open("rb") as file:
+                await trio.to_thread.run_sync(demand_tame, file, plan.files_bytes_max, plan.files_max)
+                async with self._alone(record.brings):
+                    await self._users.unpack(record.user, record.brings, file, is_new=False)
+        except OSError as error:
+            raise disk_fault(error) from None
+
+    # -- parts ------------------------------------------------------------------------------------------------------
+
+    @asynccontextmanager
+    async def _alone(self, directory: str) -> AsyncIterator[None]:
+        """No other task has to do with the directory."""
+        turn = self._turns.setdefault(directory, trio.Lock())
+        self._directories[directory] = self._directories.get(directory, 0) + 1
+        try:
+            async with turn:
+                yield
+        finally:
+            self._directories[directory] -= 1
+            if not self._directories[directory]:
+                del self._directories[directory], self._turns[directory]
+
+    def _failed(self, key: Key, what: str, error: FilesError) -> None:
+        self.failed[error.cause] += 1
+        logger.warning("transfer: job %s: %s: %s", key.job, what, printable(str(error)))
+
+
+def _has_archive(record: HomeRecord) -> bool:
+    """It is to be sent, or its results are to be unpacked."""
+    is_to_be_sent = record.state in (HomeState.WAITING, HomeState.SENDING, HomeState.ABROAD)
+    return bool(record.brings) or (is_to_be_sent and record.seen != Stage.HERE)
