@@ -40,6 +40,9 @@ HOST = State(
     bytes={"asked": 9000},
     refusals={"stranger": 8},
     failures={"slow": 1},
+    files={"sent": 77},
+    file_failures={"large": 2},
+    directories=4,
 )
 Values = dict[str, dict[str, float]]
 
@@ -65,10 +68,13 @@ def test_what_crosses_is_shown() -> None:
     assert found["permits"] == {"given": 3, "held": 1}
     assert (found["messages_total"]["asked"], found["message_bytes_total"]["asked"]) == (40, 9000)
     assert (found["link_refused_total"]["stranger"], found["link_failed_total"]["slow"]) == (8, 1)
+    assert found["file_bytes_total"] == {"sent": 77, "received": 0}
+    assert (found["files_failed_total"]["large"], found["files_failed_total"]["disk"]) == (2, 0)
     single = {name: each[""] for name, each in found.items() if "" in each}
     assert single == {
         "full_total": 2,
         "forged": 9,
+        "directories": 4,
         "coming_max": 16,
         "room": 7,
         "offer": 2,

@@ -81,8 +81,9 @@ class State(Told, frozen=True, kw_only=True):
     `starters`: methods that wait for the end of a job. `leaving`, `coming`: jobs by state. `left`, `taken`: what came
     of jobs in this process, by words of services/transfer/driving/counting.py. `full`: jobs that were refused since
     there was no room for their records. `forged`: jobs here with marks that count for nothing. `calls`,
-    `calls_failed`: of the batch system. `messages`, `bytes`, `refusals`, `failures`: of the link. `left_out`: of
-    `jobs` that are not over."""
+    `calls_failed`: of the batch system. `messages`, `bytes`, `refusals`, `failures`: of the link. `files`: bytes of
+    files of jobs, `file_failures`: jobs whose files have not crossed, by cause. `directories`: here, of jobs that
+    came with files. `left_out`: of `jobs` that are not over."""
 
     batch: _Text = ""
     cluster: _Short = ""
@@ -117,5 +118,8 @@ class State(Told, frozen=True, kw_only=True):
     bytes: Numbers = msgspec.field(default_factory=dict)
     refusals: Numbers = msgspec.field(default_factory=dict)
     failures: Numbers = msgspec.field(default_factory=dict)
+    files: Numbers = msgspec.field(default_factory=dict)
+    file_failures: Numbers = msgspec.field(default_factory=dict)
+    directories: int = 0
     jobs: Annotated[tuple[JobState, ...], msgspec.Meta(max_length=JOBS_MAX)] = ()
     left_out: int = 0

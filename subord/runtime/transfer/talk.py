@@ -25,7 +25,18 @@ FRAME_BYTES_MAX: Final = 4 << 20
 """Of a State in which each text has its full length, in four bytes a character."""
 _TEXTS: Final = ("detail", "batch", "fault", "link_fault", "listening_fault", "refused_last")
 _SHORTS: Final = ("cluster", "peer")
-_NUMBERS: Final = ("leaving", "coming", "left", "taken", "messages", "bytes", "refusals", "failures")
+_NUMBERS: Final = (
+    "leaving",
+    "coming",
+    "left",
+    "taken",
+    "messages",
+    "bytes",
+    "refusals",
+    "failures",
+    "files",
+    "file_failures",
+)
 
 
 class Said(msgspec.Struct, frozen=True, array_like=True, tag="transfer"):

@@ -48,8 +48,8 @@ class PlanError(ValueError):
     """The document cannot be followed. The text says what is wrong, and that nothing has changed."""
 
 
-class _Strict(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    pass
+class _Strict(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A plan without what is new can be read by nodes of an earlier release."""
 
 
 class Peer(_Strict, frozen=True, kw_only=True):

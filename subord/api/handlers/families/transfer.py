@@ -29,6 +29,7 @@ def families(transfer: Transfer, now: float) -> Iterator[Metric]:
         yield from _jobs(found)
         yield from _room(found)
         yield from _link(found)
+        yield from _files(found)
         yield from _ages(found, now)
 
 
@@ -80,6 +81,16 @@ def _link(found: State) -> Iterator[Metric]:
     causes = dict.fromkeys(("stranger", "broken", "slow", "crowded", "unreadable", "unreachable"), 0)
     yield _counts("link_refused", "Connections to this end that were refused", "cause", causes | found.refusals)
     yield _counts("link_failed", "Connections and messages of this end that failed", "cause", causes | found.failures)
+
+
+def _files(found: State) -> Iterator[Metric]:
+    text = "Bytes of files of jobs that were sent to the other cluster and got from it"
+    yield _counts("file_bytes", text, "direction", dict.fromkeys(("sent", "received"), 0) | found.files)
+    causes = dict.fromkeys(("large", "changed", "denied", "disk", "kind", "wrong", "lost", "other"), 0)
+    text = "Jobs whose files or results have not crossed, by cause"
+    yield _counts("files_failed", text, "cause", causes | found.file_failures)
+    text = "Working directories here of jobs that came with files, and of those that are kept for them"
+    yield _gauge("directories", text, found.directories)
 
 
 def _ages(found: State, now: float) -> Iterator[Metric]:

@@ -230,11 +230,22 @@ class Coming:
                 await self._kept(replace(place, ended_at=now))
             elif record is not None and place.ended_at:
                 await self._kept(replace(place, ended_at=0.0))
+        needed = {
+            *(each for each in records if records[each].is_live),
+            *(each for each in self.places if each in records),
+        }
+        await trio.to_thread.run_sync(self._drop_archives, needed)
         kept = sorted((each for each in self.places.values() if each.ended_at), key=lambda each: each.ended_at)
         for number, place in enumerate(kept):
             if now > place.ended_at + KEEP_S or number < len(kept) - KEPT_MAX:
                 self.dropped += 1
                 await self._remove(place)
+
+    def _drop_archives(self, needed: set[Key]) -> None:
+        for kind in (PACKED, FETCHED):
+            for key in list(self._spool.keys(kind)):
+                if key.cluster == self._sides.home.plan.peer_name and key not in needed:
+                    self._spool.remove(key, kind)
 
     async def _kept(self, place: Place) -> None:
         self._told.pop(place.key, None)

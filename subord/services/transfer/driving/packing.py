@@ -35,7 +35,7 @@ LOOK_S: Final = 1.0
 AT_ONCE: Final = 4
 """Jobs whose files are packed or brought."""
 SPOOLED: Final = 4
-"""So many times what one job may bring along is on the disk; further jobs wait."""
+"""While so many times what one job may bring along is on the disk, further jobs wait."""
 TRIES: Final = 3
 """Of a directory whose files change while they are packed."""
 AGAIN_S: Final = 1.0
@@ -63,7 +63,8 @@ class Packing:
         async with trio.open_nursery() as nursery:
             while True:
                 home = self._sides.home
-                jobs = [(each, self._pack) for each in home.to_pack()] if home.sending.is_synced else []
+                may_pack = home.sending.is_synced and self._has_room()
+                jobs = [(each, self._pack) for each in home.to_pack()] if may_pack else []
                 for record, do in [*jobs, *((each, self._bring) for each in home.to_bring())]:
                     if record.key not in self._busy and len(self._busy) < AT_ONCE:
                         self._busy.add(record.key)
@@ -78,6 +79,13 @@ class Packing:
         finally:
             self._busy.discard(record.key)
         self._attend()
+
+    def _has_room(self) -> bool:
+        """For one more archive."""
+        home = self._sides.home
+        waiting = (each for each in home.desk.records.values() if _has_archive(each) and each.spec is not None)
+        packed = sum(each.spec.files.size for each in waiting if each.spec and each.spec.files)
+        return packed < SPOOLED * home.plan.files_bytes_max
 
     def _needed(self) -> set[Key]:
         """Jobs whose archives are still wanted."""

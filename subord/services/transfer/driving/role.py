@@ -118,6 +118,9 @@ class Role(role.Role):
             link_fault=exchanging.fault,
             listening_fault=link.listening_fault,
             starters=len(driver.starters),
+            files={"sent": driver.coming.sent, "received": driver.received},
+            file_failures=driver.packing.failed + driver.coming.failed,
+            directories=len(driver.coming.places),
         )
         sides = driver.sides
         both = Both(sides.home, sides.away, sides.counts.home, sides.counts.away, sides.clock(), tuple(sides.over))

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from heapq import nsmallest
 from itertools import chain
 from math import isfinite
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from subord.runtime.log.formats import printable
@@ -41,6 +42,11 @@ class Seen(NamedTuple):
     link_fault: str = ""
     listening_fault: str = ""
     starters: int = 0
+    files: Mapping[str, int] = MappingProxyType({})
+    """Bytes of files of jobs, by `sent` and `received`."""
+    file_failures: Mapping[str, int] = MappingProxyType({})
+    """Jobs whose files have not crossed, by cause."""
+    directories: int = 0
 
 
 class Both(NamedTuple):
@@ -99,6 +105,9 @@ def state_of(both: Both, seen: Seen, counts: Counts, version: int, batch: str) -
         bytes=dict(counts.bytes),
         refusals=dict(counts.refused),
         failures=dict(counts.failed),
+        files=dict(seen.files),
+        file_failures=dict(seen.file_failures),
+        directories=seen.directories,
         jobs=jobs,
         left_out=records - sum(not each.is_over for each in jobs),
     )
