@@ -30,6 +30,8 @@ SLOTS = 2
 """Of each tree for jobs, so that foreign jobs wait."""
 FILES = "/srv/files"
 """Below which jobs that come have their working directories."""
+FOLLOWED = "this node is the host"
+"""Of the log of an agent."""
 SILENT = "the batch system does not answer"
 """Of the log of an agent."""
 PERMIT_S = 600
@@ -222,7 +224,11 @@ def bringing(pair: Pair, **changed: Any) -> Iterator[None]:
     for each in pair.trees:
         each.run_on_head("mkdir", "-p", "-m", "1777", FILES)
     queues = [{"name": QUEUE, "brings_files": True}]
+    before = {each.name: each.agent_log().count(FOLLOWED) for each in pair.trees}
     pair.publish(queues=queues, files_directory=FILES, **own, **changed)
+    for each in pair.trees:
+        follows = lambda each=each: each.agent_log().count(FOLLOWED) > before[each.name]  # noqa: E731
+        each.await_that(follows, "the plan is followed", WAIT_S_MAX, each.facts)
     try:
         yield
     finally:
@@ -240,7 +246,7 @@ def worked(pair: Pair, name: str, script: str, given: str = "seven") -> tuple[st
 def test_a_job_brings_its_files_and_its_results_come_back(pair: Pair) -> None:
     """With its output. An agent that is killed meanwhile goes on."""
     with bringing(pair):
-        script = "echo there: $(cat input); sleep 3; hostname >where; mkdir deep; cp input deep/copy; exit 7"
+        script = "echo there: $(cat input); sleep 10; hostname >where; mkdir deep; cp input deep/copy; exit 7"
         job, work = worked(pair, "files", script)
         foreign(pair.b)
         for tree in pair.trees:
