@@ -249,13 +249,13 @@ def test_the_plans_of_the_page_can_be_followed() -> None:
     page = (Path(__file__).parents[2] / "docs" / "transfer.md").read_text(encoding="utf-8")
     blocks = [each.partition("```")[0] for each in page.split("```toml\n")[1:]]
     plans = [parsed(each).plan for each in blocks if "[peer]" in each]
-    assert [each.slots_max for each in plans] == [40, 0, 40, 40]
+    assert [each.slots_max for each in plans] == [40, 40, 0, 40]
     assert [[each.queues[0].brings_files, each.files_directory] for each in plans if each.queues] == [
         [False, ""],
-        [True, ""],
         [False, ""],
+        [True, ""],
     ]
-    assert plans[2].takes_bytes_max == 100_000_000
+    assert plans[3].takes_bytes_max == 100_000_000
     keys = {key for key in msgspec.structs.asdict(Plan(host=0)) if f"| `{key}` |" in page}
     assert keys == set(msgspec.structs.asdict(Plan(host=0)))
 
