@@ -1,7 +1,8 @@
 """What the starter of a transfer partition of Slurm knows: the environment of the job, its script and its files.
 
 Slurm starts the script of the job with a first line before it, which names the starter (TaskProlog, see
-cells/slurm/settings.py). Inputs are the words of the starter and its environment; output is a request.
+services/transfer/cells/slurm/settings.py). Inputs are the words of the starter and its environment; output is a
+request.
 """
 
 from __future__ import annotations
