@@ -32,9 +32,8 @@ def stage(tmp_path: Path) -> Iterator[TransferStage]:
 def scontrol(folder: Path, partition: str, state: str) -> None:
     """A program that says of the partition, and of the node, what slurmctld would."""
     program = folder / "scontrol"
-    program.write_text(
-        f'#!/bin/sh\ncase $3 in\npartition) echo "{partition}" ;;\nnode) echo "NodeName=transfer State={state} CPUs=12" ;;\nesac\n'
-    )
+    node = f"NodeName=transfer State={state} CPUs=12"
+    program.write_text(f'#!/bin/sh\ncase $3 in\npartition) echo "{partition}" ;;\nnode) echo "{node}" ;;\nesac\n')
     program.chmod(0o755)
 
 
