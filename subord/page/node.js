@@ -157,7 +157,8 @@ function reasonsOf(reasons, address) {
   const body = [element("thead", {}, element("tr", {}, ...head)), element("tbody", {}, ...lines)];
   parts.push(element("table", {}, caption, ...body));
   const more = known.length - shown.length;
-  if (more) parts.push(element("p", { class: "quiet" }, `${count(more, "more candidate")}: subord why ${address} lists all.`));
+  const rest = `${count(more, "more candidate")}: subord why ${address} lists all.`;
+  if (more) parts.push(element("p", { class: "quiet" }, rest));
   return parts;
 }
 

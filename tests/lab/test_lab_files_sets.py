@@ -136,6 +136,7 @@ def test_nodes_that_are_off_or_new_get_the_newest_version_also_without_the_publi
     lab.start(5)
     lab.wait_stable(WAIT_S_MAX)
     until(lambda: states(lab, "late") == {"current": [f"10.0.0.{each}" for each in range(1, 10)]}, "all say so")
+    until(lambda: lab.document(5, "/v1/members")["complete"], "the root knows all members again")
 
 
 def test_an_agent_that_is_killed_before_the_exchange_carries_it_out_when_it_is_back(lab: Lab, tmp_path: Path) -> None:

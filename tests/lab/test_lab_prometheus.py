@@ -74,7 +74,7 @@ def test_a_dead_list_does_not_ring_for_nodes_that_leave(tmp_path):
     prometheus = netlab("peers.prometheus")
     if shutil.which("prometheus") is None:
         pytest.skip(prometheus.INSTALL)
-    shorten, dead, left = 12, 1, (5, 9)
+    shorten, dead, left = 6, 1, (5, 9)
     with (
         netlab("lab").Lab(12, 2) as lab,
         netlab("peers.programs").NodePrograms(lab, tmp_path) as programs,

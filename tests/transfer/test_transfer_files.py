@@ -189,7 +189,9 @@ async def test_what_cannot_cross_stays(
 
 
 async def test_a_cluster_that_takes_no_files_gets_no_such_job(sides: tuple[Side, Side], places: Places) -> None:
+    """It waits for `permit_s`, because a plan may be on its way there."""
     here, there = sides
+    here.plan = plan_for("one", "two", places, permit_s=10)
     there.plan = plan_for("two", "one", places, files_directory="")
     async with crossing(here, there) as _, trio.open_nursery() as nursery:
         starter = begun(here, places, nursery)

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 
 from subord.services.transfer.cells.interface import Leaving
 from subord.services.transfer.exchange import Answer, Message
-from subord.services.transfer.jobs import KILL, REASON_MAX, End, Files, Key, Spec, Wanted
+from subord.services.transfer.jobs import KILL, NO_FILES, REASON_MAX, End, Files, Key, Spec, Wanted
 from subord.services.transfer.mapping import Stays, mapped
 from subord.services.transfer.plan import Plan
 from subord.services.transfer.sides.desk import Desk, Memo
@@ -312,11 +312,13 @@ class Home:
             memo, record = desk.memos[key], desk.records[key]
             if record.state != HomeState.WAITING or not memo.is_here or record.wanted != Wanted.RUN:
                 continue
-            if desk.is_blocked(key) or _lacks_files(record):
+            is_refused = _lacks_files(record) and not self.sending.files_bytes_max
+            if desk.is_blocked(key) or (_lacks_files(record) and not is_refused):
                 memo.waits_since = now
             is_safe = memo.is_sure and (self.sending.is_synced or not memo.may_have_run)
             if is_safe and now >= memo.waits_since + self.plan.permit_s:
-                desk.finish(record, HomeState.RETURNING, reason=f"it had no permit within {self.plan.permit_s} s")
+                reason = NO_FILES if is_refused else f"it had no permit within {self.plan.permit_s} s"
+                desk.finish(record, HomeState.RETURNING, is_marked=is_refused, reason=reason)
 
     def message(self, now: float) -> Message | None:
         """The next one. None: the plan names no other side."""

@@ -26,7 +26,7 @@ from subord.services.transfer.data.user import UserFiles
 from subord.services.transfer.driving.waking import Wake
 from subord.services.transfer.driving.writing import Sides
 from subord.services.transfer.exchange import Stage
-from subord.services.transfer.jobs import NO_FILES, Files, Key, archive_bytes_max
+from subord.services.transfer.jobs import Files, Key, archive_bytes_max
 from subord.services.transfer.mapping import Stays
 from subord.services.transfer.states import HomeRecord, HomeState
 
@@ -63,7 +63,7 @@ class Packing:
         async with trio.open_nursery() as nursery:
             while True:
                 home = self._sides.home
-                may_pack = home.sending.is_synced and self._has_room()
+                may_pack = home.sending.is_synced and home.sending.files_bytes_max and self._has_room()
                 jobs = [(each, self._pack) for each in home.to_pack()] if may_pack else []
                 for record, do in [*jobs, *((each, self._bring) for each in home.to_bring())]:
                     if record.key not in self._busy and len(self._busy) < AT_ONCE:
@@ -103,9 +103,6 @@ class Packing:
 
     async def _pack(self, record: HomeRecord) -> None:
         home = self._sides.home
-        if not home.sending.files_bytes_max:
-            home.packed(record.key, Stays(NO_FILES))
-            return
         try:
             home.packed(record.key, await self._packed(record))
         except FilesError as error:
