@@ -177,7 +177,7 @@ def test_away_takes_no_more_than_its_records_may_be(monkeypatch: pytest.MonkeyPa
     ("changes", "why"),
     [
         ({"cluster": "gamma"}, "does not name gamma"),
-        ({"to": "gamma"}, "does not name alpha"),
+        ({"to": "gamma"}, "and not gamma"),
         ({"release": RELEASE + 1}, "earlier release"),
         ({"number": 1}, "later message"),
         ({"life": 9, "number": 7}, "later message"),

@@ -162,8 +162,10 @@ class Away:
         plan = self.plan
         if message.release > RELEASE:
             return "this cluster has an earlier release of the exchange"
-        if plan.is_off or message.cluster != plan.peer_name or message.to != plan.cluster:
+        if plan.is_off or message.cluster != plan.peer_name:
             return f"the plan of {plan.cluster} does not name {message.cluster} as its peer"
+        if message.to != plan.cluster:
+            return f"this cluster is {plan.cluster}, and not {message.to}: correct the name of the peer in your plan"
         keys = [each.key for each in message.submits] + [each.key for each in message.cares] + list(message.forgets)
         if any(key.cluster != message.cluster for key in keys):
             return "the message is of jobs of another cluster"
