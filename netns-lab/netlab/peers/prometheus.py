@@ -34,7 +34,8 @@ PROGRAM = "prometheus"
 FILES = measure.REPOSITORY / "deploy" / "prometheus"
 DASHBOARD = measure.REPOSITORY / "deploy" / "grafana" / "subord.json"
 INSTALL = "Debian: apt-get install prometheus"
-DURATION = re.compile(r"\b((?:\w+_interval|scrape_timeout|for): )(\d+)([smhd])\b")
+DURATION = re.compile(r"(\b(?:\w+_interval|scrape_timeout|for): |member_live\[)(\d+)([smhd])\b")
+"""Of ranges, that which is compared with the time for which an alert waits."""
 UNIT_S = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 PAGE = "http://127.0.0.1:9090"
 STABLE_S_MAX = 60.0
