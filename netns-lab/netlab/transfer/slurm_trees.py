@@ -18,7 +18,7 @@ from netlab.elastic.host import SHARED
 from netlab.elastic.hosted import HEAD, HOME, NAMES, USER
 from netlab.errors import LabError
 from netlab.transfer import agent as agents
-from netlab.transfer.trees import AGENT, METHODS, QUEUE, SOCKET, SUPPLIER, UP_S_MAX, TreeLab
+from netlab.transfer.trees import METHODS, QUEUE, SOCKET, UP_S_MAX, TreeLab
 from subord.services.transfer.cells.slurm import settings
 
 PROGRAMS: Final = {"slurmctld": "slurmctld", "slurmd": "slurmd", "scontrol": "slurm-client", "munged": "munge"}
@@ -76,13 +76,7 @@ class SlurmTreeLab(TreeLab):
         (shared / "slurm" / "key").write_bytes(os.urandom(128))
         (shared / "slurm" / "slurm.conf").write_text(self._configuration())
         (shared / Path(METHODS).relative_to(SHARED)).mkdir()
-        agents.make_folders(shared)
-        self._configure()
-        self._start_supplier(stack, (), AGENT, SUPPLIER)
-        etc = self._etc({name: self.lab.address(position) for position, name in self.names.items()})
-        for position, name in self.names.items():
-            self.ask("boot", name=name, position=position, etc=etc)
-        self.await_placed(self.names)
+        self._boot(stack, shared)
         for name in (NAMES[HEAD], *self.runs):
             self.run(name, "sh", "-c", MUNGED)
         self.start_master()

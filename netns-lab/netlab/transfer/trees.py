@@ -65,9 +65,8 @@ class TreeLab(HostedLab):
         """Hosts that run jobs."""
         return [name for position, name in self.names.items() if position > HEAD]
 
-    def _begin(self, stack: ExitStack) -> None:
-        shared = self._share()
-        gridengine.make(shared, NAMES[HEAD])
+    def _boot(self, stack: ExitStack, shared: Path) -> None:
+        """All hosts, with daemons that have their places."""
         agents.make_folders(shared)
         self._configure()
         self._start_supplier(stack, (), AGENT, SUPPLIER)
@@ -75,6 +74,11 @@ class TreeLab(HostedLab):
         for position, name in self.names.items():
             self.ask("boot", name=name, position=position, etc=etc)
         self.await_placed(self.names)
+
+    def _begin(self, stack: ExitStack) -> None:
+        shared = self._share()
+        gridengine.make(shared, NAMES[HEAD])
+        self._boot(stack, shared)
         self.engine.begin()
         self.engine.log_jobs()
         trio.run(self._add_hosts)

@@ -15,9 +15,10 @@ from typing import Final
 
 import msgspec
 
-from subord.services.transfer.jobs import PATH_MAX, SCRIPT_BYTES_MAX, WORD_MAX, WORDS_MAX
+from subord.services.transfer.jobs import PATH_MAX, WORD_MAX, WORDS_MAX
 from subord.services.transfer.local import Start
 from subord.services.transfer.methods.asked import STATE, State
+from subord.services.transfer.methods.scripts import script_in
 
 SCRIPT: Final = "slurm_script"
 """How slurmd calls the script of each job."""
@@ -40,7 +41,7 @@ def request_of(words: Sequence[str], environment: Mapping[str, str], state: Stat
     job = environment.get("SLURM_ARRAY_JOB_ID" if task else "SLURM_JOB_ID", "")
     if not job.isdigit():
         raise ValueError("there is no number of a job in the environment")
-    text, obstacle = _script(Path(words[0]))
+    text, obstacle = script_in(Path(words[0]), skips_line=True)
     output, errors = _path(1), _path(2)
     pairs, arguments = tuple(_variables(environment)), tuple(words[1:])
     obstacle = obstacle or _obstacle(task, pairs, arguments)
@@ -106,18 +107,3 @@ def _path(number: int) -> str | None:
     except OSError:
         return None
     return path if is_there and path.startswith("/") and len(path) <= PATH_MAX and _is_utf_8(path) else None
-
-
-def _script(path: Path) -> tuple[str, str]:
-    """The text without its first line, and what is wrong with it."""
-    try:
-        with path.open("rb") as file:
-            file.readline()
-            raw = file.read(SCRIPT_BYTES_MAX + 1)
-        if len(raw) > SCRIPT_BYTES_MAX:
-            return "", f"the script has more than {SCRIPT_BYTES_MAX} bytes"
-        return raw.decode(), ""
-    except UnicodeDecodeError:
-        return "", "the script is no text in UTF-8"
-    except OSError as error:
-        return "", f"the script cannot be read: {error.strerror}"

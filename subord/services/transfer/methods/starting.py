@@ -18,7 +18,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from subord.services.transfer.jobs import SCRIPT_BYTES_MAX
 from subord.services.transfer.local import (
     ACCEPTED,
     AGAIN,
@@ -34,6 +33,7 @@ from subord.services.transfer.methods.asked import STATE, State, state_in
 from subord.services.transfer.methods.asking import AgentError, ask, complain, refusal
 from subord.services.transfer.methods.of_slurm import is_of_slurm
 from subord.services.transfer.methods.of_slurm import request_of as request_of_slurm
+from subord.services.transfer.methods.scripts import script_in
 from subord.services.transfer.methods.which import job_in
 
 METHOD: Final = "start"
@@ -139,16 +139,7 @@ def _script(first: str, job: str) -> tuple[str, str]:
     path = Path(first)
     if path.parent.name != SCRIPTS or path.name != job:
         return "", ""
-    try:
-        with path.open("rb") as file:
-            raw = file.read(SCRIPT_BYTES_MAX + 1)
-        if len(raw) > SCRIPT_BYTES_MAX:
-            return "", f"the script has more than {SCRIPT_BYTES_MAX} bytes"
-        return raw.decode(), ""
-    except UnicodeDecodeError:
-        return "", "the script is no text in UTF-8"
-    except OSError as error:
-        return "", f"the script cannot be read: {error.strerror}"
+    return script_in(path)
 
 
 def _later(state: State | None) -> State:

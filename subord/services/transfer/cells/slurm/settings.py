@@ -137,7 +137,7 @@ if ! [ -f "$script" ]; then
   exit 1
 fi
 [ -x {shlex.quote(own.folder)}/start ]
-copy=$(mktemp /tmp/subord-transfer.XXXXXX)
+copy=$(mktemp -p /tmp)
 trap 'rm -f "$copy"' EXIT
 {{ echo "#!"{shlex.quote(own.folder)}/start; cat "$script"; }} >"$copy"
 cat "$copy" >"$script"
