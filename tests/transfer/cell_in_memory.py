@@ -5,6 +5,7 @@ from __future__ import annotations
 import getpass
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 import trio
 
@@ -163,40 +164,52 @@ class MemoryCell:
 
 @dataclass
 class MemoryLink:
-    """`peer`: the other end. `is_cut`: nothing comes through."""
+    """`peer`: the other end. `is_cut`: nothing comes through. An answer is a task of the end that gives it, as it is
+    with a real link: a driver that ends waits for what its answers write."""
 
     is_cut: bool = False
     peer: MemoryLink | None = None
-    answer: Callable[[bytes], Awaitable[bytes]] | None = None
     asked: int = 0
     on_ask: Callable[[bytes], None] = lambda _: None
     on_answer: Callable[[bytes], None] = lambda _: None
+    _answers: Callable[[bytes, trio.MemorySendChannel[bytes | ExchangeError]], None] | None = None
 
     async def ask(self, body: bytes) -> bytes:
         await trio.lowlevel.checkpoint()
         self.asked += 1
-        if self.is_cut or self.peer is None or self.peer.answer is None:
-            raise LinkError("the other cluster does not answer; jobs stay where they are")
-        self.on_ask(body)
-        try:
-            answer = await self.peer.answer(body)
-            self.on_answer(answer)
-            return answer
-        except ExchangeError as error:
-            raise LinkError(str(error)) from None
+        answer = await self._answered(body, self.on_ask)
+        self.on_answer(answer)
+        return answer
 
     async def fetch(self, body: bytes) -> bytes:
         await trio.lowlevel.checkpoint()
-        if self.is_cut or self.peer is None or self.peer.answer is None:
+        return await self._answered(body)
+
+    async def _answered(self, body: bytes, look: Callable[[bytes], None] = lambda _: None) -> bytes:
+        if self.is_cut or self.peer is None or self.peer._answers is None:
             raise LinkError("the other cluster does not answer; jobs stay where they are")
+        look(body)
+        saying, hearing = trio.open_memory_channel[bytes | ExchangeError](1)
+        self.peer._answers(body, saying)
         try:
-            return await self.peer.answer(body)
-        except ExchangeError as error:
-            raise LinkError(str(error)) from None
+            answer = await hearing.receive()
+        except trio.EndOfChannel:
+            raise LinkError("the other cluster ended before it had answered") from None
+        if isinstance(answer, ExchangeError):
+            raise LinkError(str(answer))
+        return answer
 
     async def serve(self, answer: Callable[[bytes], Awaitable[bytes]]) -> None:
-        self.answer = answer
+        async def say(body: bytes, saying: trio.MemorySendChannel[bytes | ExchangeError]) -> None:
+            with saying:
+                try:
+                    saying.send_nowait(await answer(body))
+                except ExchangeError as error:
+                    saying.send_nowait(error)
+
         try:
-            await trio.sleep_forever()
+            async with trio.open_nursery() as nursery:
+                self._answers = partial(nursery.start_soon, say)
+                await trio.sleep_forever()
         finally:
-            self.answer = None
+            self._answers = None

@@ -7,8 +7,8 @@ import os
 import sqlite3
 import threading
 from collections import Counter
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, closing
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, closing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,7 @@ from subord.services.transfer.driving import exchanging
 from subord.services.transfer.driving.driver import Driver, Site
 from subord.services.transfer.exchange import ExchangeError, Stage, decode_answer, decode_message, encode
 from subord.services.transfer.jobs import End, Spec, Wanted
+from subord.services.transfer.linking.asking import LinkError
 from subord.services.transfer.local import (
     ACCEPTED,
     AGAIN,
@@ -624,8 +625,42 @@ async def test_what_is_no_message_is_refused_and_counted(
         assert driver.exchanging.unreadable == 1
 
 
+@asynccontextmanager
+async def answering(side: Side, answer: Callable[[bytes], Awaitable[bytes]]) -> AsyncIterator[None]:
+    """In place of its driver."""
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(side.link.serve, answer)
+        yield
+        nursery.cancel_scope.cancel()
+
+
+async def test_what_a_driver_answers_is_written_before_it_ends(sides: tuple[Side, Side], clock: object) -> None:
+    """Of the link of these tests: a file that is closed while a thread writes it can end the process."""
+    here, there = sides
+    events = list[str]()
+
+    async def write(_body: bytes) -> bytes:
+        events.append("writes")
+        with trio.CancelScope(shield=True):
+            await trio.sleep(10)
+        events.append("written")
+        return b""
+
+    async def ask() -> None:
+        with suppress(LinkError):
+            await here.link.ask(b"")
+
+    async with trio.open_nursery() as nursery:
+        async with answering(there, write):
+            await trio.testing.wait_all_tasks_blocked()
+            nursery.start_soon(ask)
+            await until(lambda: events, "it is asked")
+        events.append("closed")
+    assert events == ["writes", "written", "closed"]
+
+
 async def test_a_peer_that_always_has_more_is_asked_at_a_pace(sides: tuple[Side, Side], clock: object) -> None:
-    here, _ = sides
+    here, there = sides
 
     async def more(body: bytes) -> bytes:
         await trio.lowlevel.checkpoint()
@@ -635,9 +670,7 @@ async def test_a_peer_that_always_has_more_is_asked_at_a_pace(sides: tuple[Side,
         )
         return encode(answer)
 
-    assert here.link.peer is not None
-    here.link.peer.answer = more
-    async with here.running():
+    async with answering(there, more), here.running():
         await trio.sleep(20)
     assert 10 <= here.link.asked <= 20 / exchanging.GAP_S + 1
 
@@ -645,7 +678,7 @@ async def test_a_peer_that_always_has_more_is_asked_at_a_pace(sides: tuple[Side,
 async def test_what_the_peer_writes_is_logged_once_for_each_cause_and_as_one_line(
     sides: tuple[Side, Side], clock: object, caplog: pytest.LogCaptureFixture
 ) -> None:
-    here, _ = sides
+    here, there = sides
     numbers = iter(range(1000))
 
     async def refuses(body: bytes) -> bytes:
@@ -656,9 +689,7 @@ async def test_what_the_peer_writes_is_logged_once_for_each_cause_and_as_one_lin
             exchange.Answer(cluster="two", life=1, home_life=message.life, number=message.number, refused=why)
         )
 
-    assert here.link.peer is not None
-    here.link.peer.answer = refuses
-    async with here.running() as driver:
+    async with answering(there, refuses), here.running() as driver:
         await until(lambda: here.link.asked > 5, "it was asked")
         assert driver.exchanging.fault.isprintable()
         here.link.is_cut = True
