@@ -26,6 +26,7 @@ FAKE_PKG_CONFIG = """#!/bin/sh
 # Knows libvirt where there is a file of this name.
 [ -e "$(dirname "$0")/libvirt" ]
 """
+WORKERS = "-n 4 --dist loadgroup --no-loadscope-reorder --max-worker-restart=0"
 INSTALL = "python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable "
 
 Typed = Callable[..., list[str]]
@@ -87,9 +88,7 @@ def test_what_python_compiles_is_kept(typed: Typed) -> None:
 
 def test_the_tests_of_a_fresh_clone_are_compiled_before_the_workers_start(project: Path, typed: Typed) -> None:
     (project / "netns-lab").mkdir()
-    compiling, testing = (
-        f"python -m pytest {words}" for words in ("--collect-only", "-n 4 --dist loadgroup --no-loadscope-reorder")
-    )
+    compiling, testing = (f"python -m pytest {words}" for words in ("--collect-only", WORKERS))
     told = typed("test")
     assert told.index(compiling) < told.index(testing)
     (project / "tests" / "__pycache__").mkdir(parents=True)
