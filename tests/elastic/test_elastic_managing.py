@@ -17,7 +17,7 @@ from subord.runtime.elastic.state import UNKNOWN
 from subord.runtime.record_file import RecordsError
 from subord.services.elastic.managing import telling
 from subord.services.elastic.managing.advancing import Done, begun, removed
-from subord.services.elastic.managing.manager import wrong_kinds
+from subord.services.elastic.managing.manager import DECIDED, wrong_kinds
 from subord.services.elastic.managing.walking import WORKS_MAX
 from subord.services.elastic.managing.working import Cluster, Working
 from subord.services.elastic.stages import Record, Stage
@@ -80,6 +80,24 @@ async def test_nodes_that_only_the_supplier_knows_are_named_and_count(autojump_c
         nursery.start_soon(lives, world, plan(max_nodes=3))
         await story()
         nursery.cancel_scope.cancel()
+
+
+async def test_what_is_decided_is_logged_once_for_each_change(
+    autojump_clock: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The next poll decides anew, so a state shows a change for one poll at most."""
+    world = World()
+    caplog.set_level("INFO")
+
+    async def story() -> None:
+        world.submit(9, lasts_s=900)
+        await until(lambda: serving(world), 60 * MINUTE)
+        await until(lambda: not world.disk.records, 300 * MINUTE)
+
+    await managed(world, story, plan(max_nodes=2))
+    added, gone = [line for line in caplog.messages if line.startswith(DECIDED)]
+    assert added.startswith(f"{DECIDED}1 node is added: the oldest job has waited ")
+    assert gone.endswith("; 1 node is removed: no job waits, and node001 is idle")
 
 
 async def test_a_cluster_that_cannot_grow_says_since_when(autojump_clock: Any) -> None:

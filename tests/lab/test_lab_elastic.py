@@ -199,6 +199,7 @@ def test_no_node_ends_before_minute_45_of_its_hour(run: Run) -> None:
 def test_the_polls_are_a_csv_file_and_six_pictures(growing_lab: ElasticLab, run: Run, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     file, folder = tmp_path / "stats.csv", tmp_path / "pictures"
+    growing_lab.await_that(lambda: growing_lab.polls()[-1].num_hosts == 1, "a poll has seen the end", WAIT_S_MAX)
     done = growing_lab.subord("elastic", "statistics", "-D", str(file), "-P", str(folder))
     assert done.returncode == 0, done.stderr
     rows = read(file.read_text())

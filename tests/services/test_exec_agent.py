@@ -439,6 +439,31 @@ async def test_a_command_is_listed_and_ended(tmp_path: Path) -> None:
     assert (await told(tmp_path, List())).commands == ()
 
 
+async def test_a_command_is_listed_and_ended_before_its_start_is_known(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The process runs while the agent waits for the thread that has started it."""
+    found, open_process, goes_on = list[Ended](), trio.lowlevel.open_process, trio.Event()
+
+    async def slow(*words: Any, **given: Any) -> trio.Process:
+        process = await open_process(*words, **given)
+        await goes_on.wait()
+        return process
+
+    async def run() -> None:
+        found.append(await sh(tmp_path, f"touch {tmp_path}/ready; sleep 60"))
+
+    monkeypatch.setattr(trio.lowlevel, "open_process", slow)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(run)
+        await until((tmp_path / "ready").exists, "it runs")
+        assert [each.tag for each in (await told(tmp_path, List())).commands] == [TAG]
+        assert (await told(tmp_path, Stop(TAG))).code == 0
+        goes_on.set()
+    assert [each.how for each in found] == ["stopped"]
+    assert (await told(tmp_path, List())).commands == ()
+
+
 # -- other payloads -----------------------------------------------------------------------------------------
 
 

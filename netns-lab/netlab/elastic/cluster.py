@@ -34,6 +34,7 @@ from netlab.services import processes
 from subord.runtime.elastic.state import Poll
 from subord.services.batch.records import Done, NewHost
 from subord.services.elastic import records
+from subord.services.elastic.managing.manager import DECIDED
 from subord.services.elastic.stages import Record, Stage
 
 OPERATOR: Final = "elastic@lab"
@@ -168,7 +169,13 @@ class ElasticLab(HostedLab):
     def polls(self) -> list[Poll]:
         """Of the manager, since its begin."""
         found = self.lab.document(HEAD, "/v1/elastic/polls")
-        return msgspec.convert(found["polls"], list[Poll])
+        return [Poll(**each) for each in found["polls"]]
+
+    def decided(self) -> list[str]:
+        """Why nodes were added and removed, by the log of the manager: each of its polls, however short it was."""
+        log = (self.lab.directory.node(HEAD) / "agent.log").read_text(errors="replace")
+        lines = [line.partition(DECIDED)[2] for line in log.splitlines()]
+        return [sentence for line in lines if line for sentence in line.split("; ")]
 
     def _add_head(self) -> None:
         """The queue's node runs jobs, too."""

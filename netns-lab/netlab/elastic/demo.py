@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 
 from netlab.cli.terminal import Terminal
 from netlab.elastic import gridengine, growing
@@ -39,13 +40,14 @@ def run(nodes: int, at_once: int, jobs: int, seconds: float) -> int:
         for _ in range(jobs):
             cluster.submit(growing.sleeper(seconds))
         terminal.say(f"{jobs} jobs of {seconds:g} s are submitted; a minute of the queue's node takes a second.\n")
-        began, before = time.monotonic(), dict[str, str]()
-        while not (growing.is_at_rest(cluster) and not cluster.engine.lines()):
+        began, before, is_over = time.monotonic(), Before(), False
+        while not is_over:
             if time.monotonic() - began > END_S_MAX:
                 raise LabError(f"The cluster was not at rest after {END_S_MAX:g} s: {growing.facts(cluster)}")
+            time.sleep(LOOK_S)
+            is_over = growing.is_at_rest(cluster) and not cluster.engine.lines()
             for line in _changes(cluster, before):
                 terminal.say(f"minute {RATE / 60 * (time.monotonic() - began):3.0f}  {line}")
-            time.sleep(LOOK_S)
         bought = len(cluster.bill())
         added = "1 node was" if bought == 1 else f"{bought} nodes were"
         terminal.say(f"\nAll jobs have ended; {added} added and removed. All of it is gone again.")
@@ -65,15 +67,27 @@ def _how_to_look(cluster: ElasticLab) -> str:
     )
 
 
-def _changes(cluster: ElasticLab, before: dict[str, str]) -> Iterator[str]:
-    """What the last decision and the stages say that they did not say before, but for numbers."""
+@dataclass
+class Before:
+    """What the last look has found. `seen`: sentences by what they say but for numbers, and stages by names.
+    `decided`: how many decisions were in the log."""
+
+    seen: dict[str, str] = field(default_factory=dict)
+    decided: int = 0
+
+
+def _changes(cluster: ElasticLab, before: Before) -> Iterator[str]:
+    """What the decisions and the stages say that they did not say before, but for numbers. A decision may be followed
+    by another one before the next look; the log has those that added or removed a node."""
     found = cluster.lab.document(HEAD, "/v1/elastic/manager")["growth"]
-    now = {name: str(each.stage) for name, each in cluster.records().items()}
-    for sentence in found["why"] if found else ():
+    records, decided = cluster.records(), cluster.decided()
+    now = {name: str(each.stage) for name, each in records.items()}
+    for sentence in (*decided[before.decided :], *(found["why"] if found else ())):
         now[NUMBER.sub("", sentence)] = sentence
     for name, text in now.items():
-        if before.get(name, "") != text and (name not in before or name in cluster.records()):
+        if before.seen.get(name, "") != text and (name not in before.seen or name in records):
             yield text if NUMBER.sub("", text) == name else f"{name} {text}"
-    yield from (f"{name} gone" for name in before if name.startswith(PREFIX) and name not in now and " " not in name)
-    before.clear()
-    before.update(now)
+    yield from (
+        f"{name} gone" for name in before.seen if name.startswith(PREFIX) and name not in now and " " not in name
+    )
+    before.seen, before.decided = now, len(decided)

@@ -147,22 +147,22 @@ def _words(task: Run) -> str:
 
 
 async def _run(task: Run, account: Account, given: dict[str, Any], context: Context) -> Ended:
-    try:
-        process = await _started(task, given, context)
-    except OSError as error:
-        return _not_started(error)
-    first, second = (Sink(context.directory, context.tag, account.uid, stream) for stream in (1, 2))
-    output = Output(first, second, task.output_bytes, keeps_all=task.keeps_all)
-    try:
-        waiting = trio.CancelScope()
-        with commands.running(context, account, _words(task), waiting) as command:
+    waiting = trio.CancelScope()
+    with commands.running(context, account, _words(task), waiting) as command:  # it may run before its start is known
+        try:
+            process = await _started(task, given, context)
+        except OSError as error:
+            return _not_started(error)
+        first, second = (Sink(context.directory, context.tag, account.uid, stream) for stream in (1, 2))
+        output = Output(first, second, task.output_bytes, keeps_all=task.keeps_all)
+        try:
             is_over = await _ended(process, task, output, waiting)
-        how, number = outcome.signal_of(process.returncode or 0)
-        if not is_over:
-            how, number = outcome.STOPPED if command.is_stopped else outcome.TIMED_OUT, 0
-        return Ended(how, number, *output.parts(), is_kept=output.is_kept)
-    finally:
-        output.close()
+            how, number = outcome.signal_of(process.returncode or 0)
+            if not is_over:
+                how, number = outcome.STOPPED if command.is_stopped else outcome.TIMED_OUT, 0
+            return Ended(how, number, *output.parts(), is_kept=output.is_kept)
+        finally:
+            output.close()
 
 
 async def _ended(process: trio.Process, task: Run, output: Output, waiting: trio.CancelScope) -> bool:

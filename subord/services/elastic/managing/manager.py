@@ -45,6 +45,8 @@ ASKED_S_MIN: Final = 2.0
 """Between two polls for which the manager is asked."""
 STARTS_FAILED: Final = 3
 IDLE: Final = "no job waits, and it is idle"
+DECIDED: Final = "elastic: decided: "
+"""Begins the line of the log for a poll that adds or removes nodes."""
 
 
 class Manager:
@@ -200,6 +202,8 @@ class Manager:
         new += [begun(each.name, 0, each.kind.name, each.kind.slots, now, is_wanted=True) for each in decision.starts]
         if records := (*lost, *gone, *new):
             await self._kept.put(*records, changed_at=now)
+            if gone or new:
+                logger.info("%s%s", DECIDED, "; ".join(decision.why))
             for each in records:
                 logger.info("elastic: %s: %s%s", each.name, each.stage, f": {each.reason}" if each.reason else "")
         if decision.terminate:
