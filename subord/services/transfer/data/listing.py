@@ -88,11 +88,12 @@ def entries_in(output: bytes) -> dict[bytes, Entry]:
                 continue
             raise FilesError(f"find has printed what is no line: {line[:60]!r}", OTHER)
         kind, mode, size, stamp, path = match.groups()
-        found[_tidy(path)] = Entry(kind, int(mode, 8), int(size), stamp)
+        found[tidy(path)] = Entry(kind, int(mode, 8), int(size), stamp)
     return found
 
 
-def _tidy(path: bytes) -> bytes:
+def tidy(path: bytes) -> bytes:
+    """With `./` before it, and without empty parts."""
     parts = [each for each in path.split(b"/") if each not in (b"", b".")]
     return b"./" + b"/".join(parts)
 

@@ -21,9 +21,11 @@ from subord.services.transfer.data.listing import (
     FORMAT,
     LARGE,
     OTHER,
+    WRONG,
     Entry,
     FilesError,
     entries_in,
+    shown,
 )
 
 RUN_S_MAX: Final = 600.0
@@ -62,6 +64,14 @@ shift
 rm -rf -- "$d" && mkdir -m 0700 -- "$d" && cd -- "$d" && exec "$@"
 """
 """What a process that has died has left there is not the user's work: the job has not begun."""
+_LINK: Final = 66
+"""With which the script ends for a link."""
+_FIND_LINK: Final = f"""\
+cd -- "$1" || exit
+xargs -0 -r sh -c 'for each do if test -L "$each"; then printf %s "$each"; exit 255; fi; done' sh
+case $? in 0) ;; 124) exit {_LINK};; *) exit 1;; esac
+"""
+"""xargs ends with 124 when its command has ended with 255."""
 _NO_SPACE: Final = ("No space left", "quota exceeded")
 _NO_RIGHT: Final = ("Permission denied", "Operation not permitted", "Read-only file system")
 _GROWN: Final = ("file changed as we read it", "File removed before we read it", "shrank by")
@@ -107,6 +117,15 @@ class UserFiles:
         words = ("sh", "-c", _PACK, "sh", *_TAR, f"--directory={directory}", *_CREATE)
         ran = await self._ran(*as_user(user, *_limited(bytes_max), *words), given=given, sink=file.fileno())
         _demand(ran, "tar")
+
+    async def demand_no_links(self, user: str, directory: str, paths: Iterable[bytes]) -> None:
+        """What is there of these directories is no link, which could lead out of the working directory. Raises
+        FilesError."""
+        given = b"".join(each + b"\0" for each in sorted(paths))
+        ran = await self._ran(*as_user(user, "sh", "-c", _FIND_LINK, "sh", directory), given=given)
+        if ran.code == _LINK:
+            raise FilesError(f"{shown(ran.output)} is a link there, and would get files: move it away", WRONG)
+        _demand(ran, "xargs")
 
     async def unpack(self, user: str, directory: str, file: BinaryIO, *, is_new: bool) -> None:
         """`is_new`: the directory is made, and what is at its place is removed before. Raises FilesError."""

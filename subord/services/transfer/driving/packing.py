@@ -167,8 +167,9 @@ class Packing:
         await self._users.demand_user(record.user)
         try:
             with self._spool.path(record.key, FETCHED).open("rb") as file:
-                await trio.to_thread.run_sync(demand_tame, file, plan.files_bytes_max, plan.files_max)
+                into = await trio.to_thread.run_sync(demand_tame, file, plan.files_bytes_max, plan.files_max)
                 async with self._alone(record.brings):
+                    await self._users.demand_no_links(record.user, record.brings, into)
                     await self._users.unpack(record.user, record.brings, file, is_new=False)
         except OSError as error:
             raise disk_fault(error) from None
