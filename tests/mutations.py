@@ -99,6 +99,14 @@ steps = [
   { do = "restart", nodes = "8-9" }, { do = "pass", s = 15 },
 ]
 """
+REPLACED = """
+title = "A host with its clock behind takes an address, and stands deeper below the leader of the former one"
+cluster = { nodes = 15, fanout = 2, identities = "pinned" }
+steps = [
+  { do = "start" }, { do = "pass", s = 20 },
+  { do = "link", source = "5", target = "1-3", loss = 1 }, { do = "reuse", nodes = "5" }, { do = "pass", s = 20 },
+]
+"""
 
 MUTATIONS = (
     Mutation(
@@ -382,9 +390,17 @@ MUTATIONS = (
         "any-key-signs-rows",
         "A row counts under another key than the one that is pinned.",
         "core/identity/identity.py",
-        "return ROW_FOREIGN_KEY if pinned and pinned != change.key else None",
+        "return ROW_FOREIGN_KEY if self.is_foreign(change) else None",
         "return None",
         script=IMPOSTORS,
+    ),
+    Mutation(
+        "replaced-hosts-are-missing",
+        "A host that vanished is shown as missing, also when another one has its address and its pin.",
+        "core/edges/subordinates.py",
+        "if context.identity.is_foreign(row):",
+        "if False:",
+        script=REPLACED,
     ),
     Mutation(
         "strict-takes-unsigned-rows",

@@ -16,6 +16,7 @@ from subord.core.members.register import Register
 from subord.core.members.statements import Forget, forget_order
 from subord.core.messages import Accept, Beat, Change, Goodbye, Guidance, Message, Stranger, Why
 from subord.core.snapshots import roster
+from subord.core.state.roster import OWN
 from subord.core.view import Position
 from subord.sim.world.identities import Identities
 from subord.wire.codec import encode
@@ -212,6 +213,25 @@ def test_a_late_message_of_a_host_that_was_replaced_pins_nothing_beside_an_edge_
         assert node.context.identity.pins.key_of(position) == b""
         assert (world.leader_of(5), rows_of(world, 2)[5].key) == (2, world.identities.true_key_of(5))
     assert former.key != world.identities.true_key_of(5)
+
+
+def test_a_host_with_its_clock_behind_is_listed_below_the_leader_of_the_former_one() -> None:
+    """Seed 5297: the leader had pinned the new key, gave up the former host, and showed that one as missing. Its
+    later incarnation hid the present host, which stood deeper in the branch, for `missing_keep_s`."""
+    world = tree()
+    world.vanish(9)
+    world.identities.replace(9)
+    world.lossy = lambda source, target, _message: source == 9 and target != 8
+    world.start(9, known=(8,), incarnation=1)
+    leader, key = world.nodes[4], world.identities.true_key_of(9)
+    world.run_until(lambda: world.leader_of(9) == 8 and leader.context.identity.pins.key_of(9) == key, within_s=4)
+    assert 9 in leader.downlink.slots.taken, "the former host is not given up yet"
+    world.run_until(lambda: 9 not in leader.downlink.slots.taken, within_s=20)
+    assert not any(claim.change.missing for claim in leader.roster.claims[OWN].values())
+    world.run(3)
+    for position in (4, 2, 1):
+        row = rows_of(world, position)[9]
+        assert (row.missing, row.leader, row.key) == (False, 8, key)
 
 
 # -- liars ----------------------------------------------------------------------------------------------------------

@@ -30,16 +30,16 @@ class Binding:
             self._judge_again(pins.fresh.pop())
 
     def _judge_again(self, position: Position) -> None:
-        pinned = self._context.identity.pins.key_of(position)
+        is_foreign = self._context.identity.is_foreign
         for known in self._downlink.slots.taken.values():
             known.unproven.discard(position)  # so the rows differ, and it reports everything again
             claim = self._roster.claims[known.position].get(position)
-            if claim is not None and claim.change.key and pinned and claim.change.key != pinned:
+            if claim is not None and is_foreign(claim.change):
                 self._context.note(Dropped(ROW_FOREIGN_KEY))
                 self._roster.retract(known.position, position, self._context.now)
                 known.refuse_row(position)
         own = self._roster.claims[OWN].get(position)
-        if own is not None and own.change.missing and pinned and own.change.key not in (b"", pinned):
+        if own is not None and own.change.missing and is_foreign(own.change):
             self._roster.retract(OWN, position, self._context.now)
 
     def admit(self, admission: Admission) -> bool:

@@ -322,7 +322,8 @@ class Downlink:
         self._watch()
 
     def lose(self, position: Position, cause: LostCause) -> None:
-        """A subordinate vanished without goodbye: show it as missing for a while."""
+        """A subordinate vanished without goodbye: show it as missing for a while. One under another key than the
+        pinned one was replaced: its row would hide the present host, if the clock of that one is behind."""
         context = self._context
         if (known := self.slots.taken.get(position)) is None:
             return
@@ -330,6 +331,8 @@ class Downlink:
         claim = self._roster.claims[position].get(position)
         row = missing_row(known, context, None if claim is None else claim.change)
         self._release(position)
+        if context.identity.is_foreign(row):
+            return
         self._roster.state(OWN, row, context.now)
         context.timers.plan(Timer.EXPIRY, context.now + context.timing.missing_keep_s)
 

@@ -127,8 +127,11 @@ class Identity:
             _is_whole(change) and self._verify(change.key, content, change.proof)
         ):
             return ROW_BAD_PROOF
-        pinned = self.pins.key_of(change.position)
-        return ROW_FOREIGN_KEY if pinned and pinned != change.key else None
+        return ROW_FOREIGN_KEY if self.is_foreign(change) else None
+
+    def is_foreign(self, change: Change) -> bool:
+        """Whether a row has another key than the one that is pinned to its node."""
+        return bool(change.key) and self.pins.key_of(change.position) not in (b"", change.key)
 
     def _verify(self, key: bytes, content: bytes, proof: bytes) -> bool:
         return len(key) == KEY_BYTES and len(proof) == PROOF_BYTES and self._signer.verify(key, content, proof)

@@ -92,7 +92,8 @@ class UnsignedChangesNothing(Checker):
 
 
 class HeldIsSigned(Checker):
-    """No node holds a leader, a subordinate or a row that the named node has not signed."""
+    """No node holds a leader, a subordinate or a row that the named node has not signed, or a row under another key
+    than the one that it has pinned."""
 
     name = "S14"
     after_of = (Accept, Propose, Beat)  # what brings them
@@ -112,8 +113,10 @@ class HeldIsSigned(Checker):
             return
         self._revisions[position] = roster.revision
         if len(roster.rows) <= ROWS_LOOKED_AT_MAX or roster.revision % LOOK_EVERY == 0:
-            for _, claim in roster.rows.values():
+            for via, claim in roster.rows.values():
                 self._look_at_row(world, node, position, claim.change)
+                if via in roster.claims:  # not of a branch that has just been dropped
+                    self._look_at_key(world, node, position, claim.change)
 
     def _look_at_edges(self, world: World, position: Position, node: Node) -> None:
         leader, taken = node.uplink.leader, node.downlink.slots.taken
@@ -126,6 +129,10 @@ class HeldIsSigned(Checker):
             is_right = any(host.key == key for host in world.identities.hosts[other])
             if not is_right and must_sign(world, node, position, other):
                 self.complain(world, f"{position} has an edge to {other} under a key that is not its own")
+
+    def _look_at_key(self, world: World, node: Node, position: Position, row: Change) -> None:
+        if row.key and row.key != (node.context.identity.pins.key_of(row.position) or row.key):
+            self.complain(world, f"{position} lists {row}, under another key than the pinned one")
 
     def _look_at_row(self, world: World, node: Node, position: Position, row: Change) -> None:
         told = row.position, row.leader, row.place, row.incarnation, row.moves, row.standing, row.performance
