@@ -221,7 +221,7 @@ LONG = "x" * (PATTERN_CHARS_MAX + 1)
         ),
         (["--plan-file", "{empty}"], "at least one pattern"),
         (["--plan-file", "{long}"], "long, line 3: 'xxx"),
-        (["--plan-file", "{binary}"], "is not in UTF-8"),
+        (["--plan-file", "{binary}"], "is no text in UTF-8"),
         (["--plan-file", "{huge}"], "more than 65536 bytes"),
         (["--plan-file", "{none}"], "No such file"),
         (["--plan-file", "{folder}"], "Is a directory"),

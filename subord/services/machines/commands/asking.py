@@ -7,7 +7,6 @@ nothing is signed here.
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
@@ -18,6 +17,7 @@ from subord.client.daemon import DAEMON_GRACE_S, Document, ask, asked
 from subord.client.errors import CommandError
 from subord.client.node_sets.choice import chosen_one
 from subord.client.options import socket_path
+from subord.client.orders.plan_file import name_of, text_of
 from subord.client.orders.publishing import NOTHING
 from subord.client.text import count, printable
 from subord.core.address.network import Network
@@ -60,29 +60,10 @@ def wanted(arguments: argparse.Namespace, *, is_trial: bool = False) -> Wanted:
 
 def _given(path: str) -> Given:
     """Raises CommandError."""
-    name = _name(path)
     try:
-        if path == "-":
-            data = sys.stdin.buffer.read(FILE_BYTES_MAX + 1)
-        else:
-            with open(path, "rb") as file:
-                data = file.read(FILE_BYTES_MAX + 1)
-    except OSError as error:
-        raise CommandError(f"cannot read {name}: {error.strerror or error}; {NOTHING}", exit_codes.USAGE) from None
-    if len(data) > FILE_BYTES_MAX:
-        text = f"{name} has more than {FILE_BYTES_MAX} bytes, so it is no plan; {NOTHING}"
-        raise CommandError(text, exit_codes.USAGE)
-    try:
-        return parsed(data.decode())
-    except UnicodeDecodeError:
-        raise CommandError(f"{name} is no text in UTF-8; {NOTHING}", exit_codes.USAGE) from None
+        return parsed(text_of(path, FILE_BYTES_MAX))
     except GivenError as error:
-        raise several(f"{name}: ", error.faults, NOTHING, exit_codes.USAGE) from None
-
-
-def _name(path: str) -> str:
-    """Of the file, in messages."""
-    return "standard input" if path == "-" else printable(path)
+        raise several(f"{name_of(path)}: ", error.faults, NOTHING, exit_codes.USAGE) from None
 
 
 def several(head: str, faults: Sequence[str], tail: str, exit_code: int) -> CommandError:
@@ -95,7 +76,7 @@ def several(head: str, faults: Sequence[str], tail: str, exit_code: int) -> Comm
 
 def _manager(arguments: argparse.Namespace, given: Given, otherwise: str) -> tuple[str, str]:
     """The address of the queue's node, and what names it. Raises CommandError."""
-    in_file = f"manager of {_name(arguments.file)}"
+    in_file = f"manager of {name_of(arguments.file)}"
     word, what = (arguments.manager, "--manager") if arguments.manager is not None else (given.manager, in_file)
     if not word:
         return otherwise, "the queue's node of the plan before"

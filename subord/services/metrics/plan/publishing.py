@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
@@ -18,6 +17,8 @@ from subord.client import exit_codes
 from subord.client.daemon import Document, asked
 from subord.client.errors import CommandError
 from subord.client.orders import order, prepare
+from subord.client.orders.plan_file import name_of, text_of
+from subord.client.orders.publishing import NOTHING
 from subord.client.text import count, printable
 from subord.core.carriage.plan import PATTERN_CHARS_MAX, PATTERNS_MAX
 from subord.services.metrics.plan.carried import of_patterns
@@ -25,8 +26,6 @@ from subord.services.metrics.rates import is_counter, name_of_rate
 from subord.services.metrics.table.layout import to_second
 from subord.services.metrics.wanted import CARRIED_MAX, USUAL_GROUP
 
-NOTHING: Final = "nothing was changed"
-STDIN: Final = "-"
 FILE_BYTES_MAX: Final = 65_536
 PREPARE: Final = {"action": "metrics-plan"}
 TEST: Final = {"action": "test", "power": "metrics"}
@@ -104,27 +103,10 @@ def wrong(pattern: str) -> str:
 
 def _lines(path: str) -> Iterator[Written]:
     """One pattern a line; empty lines and comments (#) are left out. Raises CommandError."""
-    name = "standard input" if path == STDIN else path
-    for number, line in enumerate(_text(path, name).splitlines(), 1):
+    for number, line in enumerate(text_of(path, FILE_BYTES_MAX).splitlines(), 1):
         text = line.strip()
         if text and not text.startswith("#"):
-            yield Written(text, f"{name}, line {number}")
-
-
-def _text(path: str, name: str) -> str:
-    try:
-        if path == STDIN:
-            data = sys.stdin.buffer.read(FILE_BYTES_MAX + 1)
-        else:
-            with open(path, "rb") as file:
-                data = file.read(FILE_BYTES_MAX + 1)
-        if len(data) <= FILE_BYTES_MAX:
-            return data.decode()
-    except OSError as error:
-        raise _error(f"{name} cannot be read: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise _error(f"{name} is not in UTF-8") from None
-    raise _error(f"{name} has more than {FILE_BYTES_MAX} bytes: a plan has one pattern a line")
+            yield Written(text, f"{name_of(path)}, line {number}")
 
 
 def _error(text: str) -> CommandError:

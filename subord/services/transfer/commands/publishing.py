@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import Final
@@ -21,6 +20,7 @@ from subord.client.errors import CommandError
 from subord.client.naming import names_for
 from subord.client.node_sets.choice import chosen_one
 from subord.client.options import socket_path
+from subord.client.orders.plan_file import name_of, text_of
 from subord.client.orders.publishing import NOTHING, Kind, ordered
 from subord.client.text import printable
 from subord.core.address.network import Network
@@ -103,24 +103,10 @@ def _renamings(before: Document, shown: Document) -> Iterator[str]:
 
 def _given(path: str) -> Given:
     """Raises CommandError."""
-    name = "standard input" if path == "-" else printable(path)
     try:
-        if path == "-":
-            data = sys.stdin.buffer.read(FILE_BYTES_MAX + 1)
-        else:
-            with open(path, "rb") as file:
-                data = file.read(FILE_BYTES_MAX + 1)
-    except OSError as error:
-        raise CommandError(f"cannot read {name}: {error.strerror or error}; {NOTHING}", exit_codes.USAGE) from None
-    if len(data) > FILE_BYTES_MAX:
-        text = f"{name} has more than {FILE_BYTES_MAX} bytes, so it is no plan; {NOTHING}"
-        raise CommandError(text, exit_codes.USAGE)
-    try:
-        return parsed(data.decode())
-    except UnicodeDecodeError:
-        raise CommandError(f"{name} is no text in UTF-8; {NOTHING}", exit_codes.USAGE) from None
+        return parsed(text_of(path, FILE_BYTES_MAX))
     except GivenError as error:
-        raise CommandError(f"{name}: {printable(str(error))}; {NOTHING}", exit_codes.USAGE) from None
+        raise CommandError(f"{name_of(path)}: {printable(str(error))}; {NOTHING}", exit_codes.USAGE) from None
 
 
 def _fingerprints(plan: Plan) -> list[str]:
