@@ -199,7 +199,12 @@ class MemoryLink:
             raise LinkError(str(answer))
         return answer
 
-    async def serve(self, answer: Callable[[bytes], Awaitable[bytes]]) -> None:
+    async def serve(
+        self,
+        answer: Callable[[bytes], Awaitable[bytes]],
+        *,
+        task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
+    ) -> None:
         async def say(body: bytes, saying: trio.MemorySendChannel[bytes | ExchangeError]) -> None:
             with saying:
                 try:
@@ -210,6 +215,7 @@ class MemoryLink:
         try:
             async with trio.open_nursery() as nursery:
                 self._answers = partial(nursery.start_soon, say)
+                task_status.started()
                 await trio.sleep_forever()
         finally:
             self._answers = None

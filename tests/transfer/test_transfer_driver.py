@@ -629,7 +629,7 @@ async def test_what_is_no_message_is_refused_and_counted(
 async def answering(side: Side, answer: Callable[[bytes], Awaitable[bytes]]) -> AsyncIterator[None]:
     """In place of its driver."""
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(side.link.serve, answer)
+        await nursery.start(side.link.serve, answer)
         yield
         nursery.cancel_scope.cancel()
 
@@ -652,7 +652,6 @@ async def test_what_a_driver_answers_is_written_before_it_ends(sides: tuple[Side
 
     async with trio.open_nursery() as nursery:
         async with answering(there, write):
-            await trio.testing.wait_all_tasks_blocked()
             nursery.start_soon(ask)
             await until(lambda: events, "it is asked")
         events.append("closed")
