@@ -3,56 +3,27 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 
 import msgspec
 import pytest
 from chromium import Browser, Keys
 
-from subord.api.http.server import Handler
-from subord.services.elastic.past.documents import ElasticPastDocument
 from subord.services.elastic.past.public import PATH
 from tests.api.served_node import fixed_answer
 from tests.browser.conftest import PageOf
 from tests.browser.elastic_world import SILENT, WHY, elastic_document, figures
 from tests.browser.page_reader import box
-from tests.browser.served_page import Served, large
+from tests.browser.panel import Panel
+from tests.browser.served_page import large
 from tests.browser.shares_world import shares_document
 
-
-def answers(found: ElasticPastDocument) -> Mapping[str, Handler]:
-    return {PATH: fixed_answer(msgspec.json.encode(found))}
-
-
-def rows(browser: Browser) -> list[list[str]]:
-    """The cells as they are read: what, the curve in words, now."""
-    found: list[list[str]] = browser.run(
-        "return [...document.querySelectorAll('#elastic-rows tr')].map((row) => "
-        "[...row.children].map((cell) => cell.textContent))"
-    )
-    return found
-
-
-def items(browser: Browser, name: str) -> list[str]:
-    found: list[str] = browser.run(
-        "return [...document.querySelectorAll(`#elastic-${arguments[0]} li`)].map((each) => each.textContent)", name
-    )
-    return found
-
-
-def is_shown(browser: Browser, selector: str = "#elastic") -> bool:
-    return browser.one(selector).is_displayed()
-
-
-def shown(browser: Browser) -> None:
-    browser.until(lambda: is_shown(browser) and browser.text("#elastic-summary"), "the panel")
-
-
-def ask_again(browser: Browser, page: Served, found: ElasticPastDocument | Handler) -> None:
-    """Another answer, asked for at once: a hidden tab asks when it is visible again."""
-    handler = answers(found)[PATH] if isinstance(found, ElasticPastDocument) else found
-    page.change(lambda: page.handlers.update({PATH: handler}))
-    browser.run("document.dispatchEvent(new Event('visibilitychange'))")
+PANEL = Panel("elastic", PATH)
+answers = PANEL.answers
+rows = PANEL.rows
+items = PANEL.items
+is_shown = PANEL.is_shown
+shown = PANEL.shown
+ask_again = PANEL.ask_again
 
 
 def test_the_cluster_is_shown_with_its_curves_and_the_last_decision(browser: Browser, page_of: PageOf) -> None:

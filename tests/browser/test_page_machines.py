@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 import pytest
 from chromium import Browser, Keys
 
-from subord.api.http.server import Handler
 from subord.runtime.machines.state import Amount, JobState, KindCount, SeenServer
 from subord.services.machines.shown.documents import MachinesShownDocument, ShownType
 from subord.services.machines.shown.public import PATH
@@ -27,27 +25,23 @@ from tests.browser.machines_world import (
     server,
 )
 from tests.browser.page_reader import box
-from tests.browser.served_page import Served, large
+from tests.browser.panel import Panel
+from tests.browser.served_page import large
 from tests.browser.shares_world import shares_document
 
-
-def answers(found: MachinesShownDocument) -> Mapping[str, Handler]:
-    return {PATH: fixed_answer(msgspec.json.encode(found))}
+PANEL = Panel("machines", PATH)
+answers = PANEL.answers
+rows = PANEL.rows
+items = PANEL.items
+is_shown = PANEL.is_shown
+shown = PANEL.shown
+ask_again = PANEL.ask_again
 
 
 def silent(**other: Any) -> MachinesShownDocument:
     """The queue's node has not answered."""
     fields: dict[str, Any] = {"state": None, "figures": None, "whys": (), "servers": (), "types": ()}
     return machines_document(0, **fields, missing=(SILENT,), told=0, complete=False, **other)
-
-
-def rows(browser: Browser) -> list[list[str]]:
-    """The cells as they are read: the server, its cores, its memory."""
-    found: list[list[str]] = browser.run(
-        "return [...document.querySelectorAll('#machines-rows tr')].map((row) => "
-        "[...row.children].map((cell) => cell.textContent))"
-    )
-    return found
 
 
 def names(browser: Browser) -> list[str]:
@@ -66,34 +60,12 @@ def bars(browser: Browser, row: int, kind: str = "cores") -> list[tuple[str, flo
     return [(str(colour), float(begin), float(width)) for colour, begin, width in found]
 
 
-def items(browser: Browser, name: str) -> list[str]:
-    found: list[str] = browser.run(
-        "return [...document.querySelectorAll(`#machines-${arguments[0]} li`)].map((each) => each.textContent)", name
-    )
-    return found
-
-
-def is_shown(browser: Browser, selector: str = "#machines") -> bool:
-    return browser.one(selector).is_displayed()
-
-
-def shown(browser: Browser) -> None:
-    browser.until(lambda: is_shown(browser) and browser.text("#machines-summary"), "the panel")
-
-
 def order_by(browser: Browser, order: str) -> None:
     browser.run(
         "const choice = document.getElementById('machines-order'); choice.value = arguments[0];"
         "choice.dispatchEvent(new Event('change'))",
         order,
     )
-
-
-def ask_again(browser: Browser, page: Served, found: MachinesShownDocument | Handler) -> None:
-    """Another answer, asked for at once: a hidden tab asks when it is visible again."""
-    handler = answers(found)[PATH] if isinstance(found, MachinesShownDocument) else found
-    page.change(lambda: page.handlers.update({PATH: handler}))
-    browser.run("document.dispatchEvent(new Event('visibilitychange'))")
 
 
 def test_each_server_is_shown_with_its_machines_by_type(browser: Browser, page_of: PageOf) -> None:

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 import pytest
 from chromium import Browser, Keys
 
-from subord.api.http.server import Handler
-from subord.api.models.shares import SharesPastDocument
 from subord.services.shares.past import keeping
 from subord.services.shares.past.public import PATH
 from tests.api.fake_node_api import World
@@ -19,12 +16,14 @@ from tests.api.fake_shares import branch_of, hold, overview_of, plan_of
 from tests.api.served_node import fixed_answer
 from tests.browser.conftest import PageOf
 from tests.browser.page_reader import box
-from tests.browser.served_page import Served, large
+from tests.browser.panel import Panel
+from tests.browser.served_page import large
 from tests.browser.shares_world import FURTHER, STALE, shares_document
 
-
-def answers(found: SharesPastDocument) -> Mapping[str, Handler]:
-    return {PATH: fixed_answer(msgspec.json.encode(found))}
+PANEL = Panel("shares", PATH)
+answers = PANEL.answers
+is_shown = PANEL.is_shown
+ask_again = PANEL.ask_again
 
 
 def rows(browser: Browser) -> list[list[str]]:
@@ -36,20 +35,9 @@ def rows(browser: Browser) -> list[list[str]]:
     return [[" ".join(cell.split()) for cell in row] for row in found]
 
 
-def is_shown(browser: Browser, selector: str = "#shares") -> bool:
-    return browser.one(selector).is_displayed()
-
-
 def shown(browser: Browser) -> list[list[str]]:
     browser.until(lambda: is_shown(browser) and rows(browser), "the shares")
     return rows(browser)
-
-
-def ask_again(browser: Browser, page: Served, found: SharesPastDocument | Handler) -> None:
-    """Another answer, asked for at once: a hidden tab asks when it is visible again."""
-    handler = answers(found)[PATH] if isinstance(found, SharesPastDocument) else found
-    page.change(lambda: page.handlers.update({PATH: handler}))
-    browser.run("document.dispatchEvent(new Event('visibilitychange'))")
 
 
 def test_each_class_is_shown_with_its_curve_and_its_numbers(browser: Browser, page_of: PageOf) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from disks import KIB, Disk, apart, bind
+from file_state import state_of
 
 from subord.services.hosts import writing
 from subord.services.hosts.table import Table, table_of
@@ -51,9 +52,9 @@ def test_a_file_is_replaced_whole(hosts: Path) -> None:
 
 def test_what_is_there_is_not_written_again(hosts: Path) -> None:
     write(str(hosts), TABLE, 7)
-    before = hosts.stat()
+    before = state_of(hosts)
     write(str(hosts), TABLE, 7)
-    assert hosts.stat() == before
+    assert state_of(hosts) == before
 
 
 def test_the_last_name_takes_the_block_away(hosts: Path) -> None:

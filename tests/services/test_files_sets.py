@@ -18,6 +18,7 @@ import pytest
 import trio
 import trio.testing
 from conditions import until
+from file_state import state_of
 from loops import over
 
 from subord.core.carriage.documents import Document
@@ -258,9 +259,9 @@ def test_what_is_no_directory_stays(
     with pytest.MonkeyPatch.context() as patch:
         node = Node(tmp_path_factory.mktemp("node"), patch)
         make(node.target)
-        status = node.target.lstat()
+        before = state_of(node.target)
         assert node.publish(replaces=True) == Followed("failed", cause)
-        assert node.target.lstat() == status
+        assert state_of(node.target) == before
         assert node.hidden == []
 
 

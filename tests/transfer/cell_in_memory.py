@@ -174,6 +174,10 @@ class MemoryLink:
     on_answer: Callable[[bytes], None] = lambda _: None
     _answers: Callable[[bytes, trio.MemorySendChannel[bytes | ExchangeError]], None] | None = None
 
+    @property
+    def is_serving(self) -> bool:
+        return self._answers is not None
+
     async def ask(self, body: bytes) -> bytes:
         await trio.lowlevel.checkpoint()
         self.asked += 1
@@ -186,7 +190,7 @@ class MemoryLink:
         return await self._answered(body)
 
     async def _answered(self, body: bytes, look: Callable[[bytes], None] = lambda _: None) -> bytes:
-        if self.is_cut or self.peer is None or self.peer._answers is None:
+        if self.is_cut or self.peer is None or not self.peer._answers:
             raise LinkError("the other cluster does not answer; jobs stay where they are")
         look(body)
         saying, hearing = trio.open_memory_channel[bytes | ExchangeError](1)
