@@ -57,12 +57,16 @@ def places() -> Iterator[Places]:
 
 @pytest.fixture
 def sides(tmp_path: Path, places: Places, monkeypatch: pytest.MonkeyPatch) -> tuple[Side, Side]:
+    return two_sides(tmp_path, places, monkeypatch)
+
+
+def two_sides(tmp_path: Path, places: Places, monkeypatch: pytest.MonkeyPatch) -> tuple[Side, Side]:
     monkeypatch.setattr(fetching, "PAUSE_S", 0.1)
     monkeypatch.setattr(coming, "TIDY_S", 0.1)
     found = []
     for name, other in (("one", "two"), ("two", "one")):
         folder = tmp_path / name
-        folder.mkdir(mode=0o700)
+        folder.mkdir(mode=0o700, exist_ok=True)
         found.append(Side(plan_for(name, other, places), folder))
     here, there = found
     here.link.peer, there.link.peer = there.link, here.link
@@ -139,9 +143,9 @@ def spooled(side: Side) -> list[Path]:
     return list((side.folder / "transfer" / "files").iterdir())
 
 
-def begun(here: Side, places: Places, nursery: trio.Nursery, **changed: Any) -> Any:
-    starter = Starter(here, "12")
-    here.cell.add("12", spec(places, **changed))
+def begun(here: Side, places: Places, nursery: trio.Nursery, job: str = "12", **changed: Any) -> Any:
+    starter = Starter(here, job)
+    here.cell.add(job, spec(places, **changed))
     nursery.start_soon(starter.run)
     return starter
 

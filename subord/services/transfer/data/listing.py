@@ -98,9 +98,14 @@ def tidy(path: bytes) -> bytes:
     return b"./" + b"/".join(parts)
 
 
+def size_of(entries: Entries) -> int:
+    """What the files have together, in bytes."""
+    return sum(each.size for each in entries.values() if each.kind == b"f")
+
+
 def demand_sendable(entries: Entries, bytes_max: int, files_max: int) -> int:
     """The sum of their sizes. Raises FilesError: they do not cross."""
-    total = sum(each.size for each in entries.values() if each.kind == b"f")
+    total = size_of(entries)
     if len(entries) > files_max:
         raise FilesError(f"there are {len(entries)} files, and at most {files_max} may cross", LARGE)
     if total > bytes_max:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO, Final
 
@@ -26,6 +26,8 @@ PACKED, FETCHED = "packed", "fetched"
 """Kinds of archives: made here, and got from the other cluster."""
 LIST: Final = ".chunks"
 NEW: Final = ".new"
+RESERVE_BYTES: Final = 16 << 20
+"""Room on the disk that archives leave for the records."""
 
 
 class Place(msgspec.Struct, frozen=True, kw_only=True):
@@ -60,11 +62,25 @@ class Spool:
             if (key := key_of(each.name.removesuffix(f".{kind}"))) is not None:
                 yield key
 
-    def opened(self, key: Key, kind: str) -> BinaryIO:
-        """To be written anew."""
-        path = self.path(key, kind)
-        path.with_name(path.name + LIST).unlink(missing_ok=True)
-        return open(path, "w+b", opener=for_the_owner)
+    def demand_room(self, size: int) -> None:
+        """For so many more bytes, and for the records. Raises FilesError."""
+        found = os.statvfs(self.folder)
+        free = max(0, found.f_bavail * found.f_frsize - RESERVE_BYTES)
+        if size > free:
+            raise FilesError(f"the transfer host has room for {free} bytes of files, and {size} are needed", DISK)
+
+    @contextmanager
+    def opened(self, key: Key, kind: str, size: int) -> Iterator[BinaryIO]:
+        """To be written anew, with about so many bytes; it is removed if that fails. Raises FilesError."""
+        self.remove(key, kind)
+        self.demand_room(size)
+        try:
+            with open(self.path(key, kind), "w+b", opener=for_the_owner) as file:
+                yield file
+        except BaseException:
+            with suppress(OSError):
+                self.remove(key, kind)
+            raise
 
     def remove(self, key: Key, *kinds: str) -> None:
         for kind in kinds:
@@ -117,7 +133,9 @@ class Spool:
         return count
 
     def add(self, key: Key, kind: str, listed: Manifest, first: int, content: bytes) -> int:
-        """Chunks behind those that are there: how many were added. Raises FilesError: they are others."""
+        """Chunks behind those that are there: how many were added. Raises FilesError: they are others, or have no
+        room."""
+        self.demand_room(len(content))
         count = 0
         with open(self.path(key, kind), "r+b") as file:
             file.seek(first * CHUNK_BYTES_MAX)

@@ -72,7 +72,8 @@ xargs -0 -r sh -c 'for each do if test -L "$each"; then printf %s "$each"; exit 
 case $? in 0) ;; 124) exit {_LINK};; *) exit 1;; esac
 """
 """xargs ends with 124 when its command has ended with 255."""
-_NO_SPACE: Final = ("No space left", "quota exceeded")
+_NO_SPACE: Final = ("No space left", "quota exceeded", "Wrote only")
+"""The last one is what tar says of a disk that becomes full amid a file."""
 _NO_RIGHT: Final = ("Permission denied", "Operation not permitted", "Read-only file system")
 _GROWN: Final = ("file changed as we read it", "File removed before we read it", "shrank by")
 _TOO_LARGE: Final = ("File too large", "File size limit exceeded")

@@ -11,6 +11,7 @@ import logging
 import secrets
 import time
 from collections import Counter
+from collections.abc import Iterable
 from typing import Final
 
 import trio
@@ -29,6 +30,7 @@ from subord.services.transfer.data.listing import (
     entries_in,
     left_out,
     results,
+    size_of,
 )
 from subord.services.transfer.data.spool import FETCHED, PACKED, Place, Spool, disk_fault
 from subord.services.transfer.data.talk import Kind, Part, Took, Want, Word, decode_question, encode
@@ -46,17 +48,22 @@ KEPT_MAX: Final = 100
 AT_ONCE: Final = 4
 TRIES: Final = 3
 AGAIN_S: Final = 1.0
+ROOM_TRIES: Final = 5
+"""Of results for which a disk has no room."""
+ROOM_S: Final = 30.0
 
 
 class Coming:
     """`sent`: bytes that were given to the other cluster. `failed`: by cause. `dropped`: directories that were
     removed although home may not have the results."""
 
-    def __init__(self, sides: Sides, spool: Spool, users: UserFiles, fetching: Fetching) -> None:
+    def __init__(
+        self, sides: Sides, spool: Spool, users: UserFiles, fetching: Fetching, places: Iterable[Place]
+    ) -> None:
         self.sent = 0
         self.failed = Counter[str]()
         self.dropped = 0
-        self.places = {each.key: each for each in spool.places()}
+        self.places = {each.key: each for each in places}
         self._sides = sides
         self._spool = spool
         self._users = users
@@ -178,14 +185,22 @@ class Coming:
 
     async def _pack(self, place: Place) -> None:
         try:
-            async with self._turns:
-                part = await self._packed(place)
-        except FilesError as error:
-            self._failed(place.key, error)
-            part = Part(Word.NONE, remark=f"{printable(str(error))[:200]} ({place.directory})"[:300])
+            self._told[place.key] = await self._packed_or_not(place)
         finally:
             self._packing.discard(place.key)
-        self._told[place.key] = part
+
+    async def _packed_or_not(self, place: Place) -> Part:
+        """If there is no room, some more tries: home waits for longer."""
+        for tries_left in reversed(range(ROOM_TRIES)):
+            try:
+                async with self._turns:
+                    return await self._packed(place)
+            except FilesError as error:
+                self._failed(place.key, error)
+                if error.cause != DISK or not tries_left:
+                    return Part(Word.NONE, remark=f"{printable(str(error))[:200]} ({place.directory})"[:300])
+            await trio.sleep(ROOM_S)
+        raise AssertionError
 
     async def _packed(self, place: Place) -> Part:
         """Raises FilesError."""
@@ -201,9 +216,9 @@ class Coming:
                 if not found:
                     return Part(Word.HERE, remark=remark, directory=place.directory, is_nothing=True)
                 most = archive_bytes_max(plan.files_bytes_max, plan.files_max)
-                with self._spool.opened(key, PACKED) as file:
+                with self._spool.opened(key, PACKED, size_of(found)) as file:
                     await self._users.pack(place.user, place.directory, found, file, most)
-                listed = await trio.to_thread.run_sync(self._spool.seal, key, PACKED)
+                    listed = await trio.to_thread.run_sync(self._spool.seal, key, PACKED)
                 return Part(Word.HERE, listed, remark, place.directory)
             except OSError as error:
                 raise disk_fault(error) from None
@@ -234,7 +249,10 @@ class Coming:
             *(each for each in records if records[each].is_live),
             *(each for each in self.places if each in records),
         }
-        await trio.to_thread.run_sync(self._drop_archives, needed)
+        try:
+            await trio.to_thread.run_sync(self._drop_archives, needed)
+        except OSError as error:
+            logger.warning("transfer: archives are not removed: %s", printable(str(disk_fault(error))))
         kept = sorted((each for each in self.places.values() if each.ended_at), key=lambda each: each.ended_at)
         for number, place in enumerate(kept):
             if now > place.ended_at + KEEP_S or number < len(kept) - KEPT_MAX:

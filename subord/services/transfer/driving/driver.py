@@ -16,11 +16,12 @@ from typing import NamedTuple, Protocol
 
 import trio
 
+from subord.runtime.record_file import RecordsError
 from subord.services.transfer import answering
 from subord.services.transfer.away import Away
 from subord.services.transfer.cells.interface import Cell
 from subord.services.transfer.data.fetching import Fetching
-from subord.services.transfer.data.spool import Spool
+from subord.services.transfer.data.spool import FOLDER, Place, Spool
 from subord.services.transfer.data.talk import is_question
 from subord.services.transfer.data.user import UserFiles
 from subord.services.transfer.driving.coming import Coming
@@ -64,25 +65,47 @@ class Site(NamedTuple):
     users: UserFiles | None = None
 
 
+class Left(NamedTuple):
+    """What the disk has from an earlier process. `places`: working directories of jobs that came."""
+
+    begun: Begun
+    spool: Spool
+    places: list[Place]
+
+
+def _left_in(records: Records, at_ms: int) -> Left:
+    """Raises RecordsError. Blocks."""
+    begun, state = records.begin(at_ms), records.path.parent.parent
+    try:
+        spool = Spool(state)
+        return Left(begun, spool, spool.places())
+    except OSError as error:
+        raise RecordsError(
+            f"{state / FOLDER} cannot be read or written: {error.strerror or error}: make room on the disk, and see "
+            "that the directory is of the user of the agent"
+        ) from None
+
+
 class Driver:
     @classmethod
     async def begun(cls, plan: Plan, site: Site, changed: Callable[[], None] = lambda: None) -> Driver:
         """With what the disk has. Raises RecordsError."""
-        begun = await trio.to_thread.run_sync(site.records.begin, int(time.time() * 1000))
-        return cls(plan, site, begun, changed)
+        left = await trio.to_thread.run_sync(_left_in, site.records, int(time.time() * 1000))
+        return cls(plan, site, left, changed)
 
-    def __init__(self, plan: Plan, site: Site, begun: Begun, changed: Callable[[], None]) -> None:
+    def __init__(self, plan: Plan, site: Site, left: Left, changed: Callable[[], None]) -> None:
+        begun, spool, places = left
         records, cell, link, self._socket, _ = site
         clock = trio.current_time
         self.plan = plan
         of_home = Home(plan, begun.life, begun.home, clock())
         of_away = Away(plan, begun.life, begun.away, clock())
         self.sides = Sides(of_home, of_away, records.write, clock)
-        spool, users = Spool(records.path.parent.parent), site.users or UserFiles(1)
+        users = site.users or UserFiles(1)
         fetching = Fetching(link.fetch, spool, self._is_wanted, self._count)
         self.received = 0
         """Bytes of files."""
-        self.coming = Coming(self.sides, spool, users, fetching)
+        self.coming = Coming(self.sides, spool, users, fetching, places)
         self.polling = Polling(self.sides, cell, plan.poll_s, changed, self._speak)
         self.polling.ready = self.coming.ready
         self.packing = Packing(self.sides, spool, users, fetching, self._attend)

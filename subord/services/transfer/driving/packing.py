@@ -8,10 +8,11 @@ the end of a job is told, whatever becomes of its results.
 from __future__ import annotations
 
 import logging
+import os
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from typing import Final
+from typing import Final, NamedTuple
 
 import trio
 
@@ -19,7 +20,16 @@ from subord.core.carriage.blobs.manifests import name_of
 from subord.runtime.log.formats import printable
 from subord.services.transfer.data.archive import demand_tame
 from subord.services.transfer.data.fetching import Fetching
-from subord.services.transfer.data.listing import CHANGED, FilesError, demand_sendable, paths_in
+from subord.services.transfer.data.listing import (
+    CHANGED,
+    DISK,
+    Entries,
+    Entry,
+    FilesError,
+    demand_sendable,
+    paths_in,
+    size_of,
+)
 from subord.services.transfer.data.spool import FETCHED, PACKED, Spool, disk_fault
 from subord.services.transfer.data.talk import Kind, Took
 from subord.services.transfer.data.user import UserFiles
@@ -39,6 +49,16 @@ SPOOLED: Final = 4
 TRIES: Final = 3
 """Of a directory whose files change while they are packed."""
 AGAIN_S: Final = 1.0
+ROOM_TRIES: Final = 5
+"""Of results for which a disk has no room."""
+ROOM_S: Final = 30.0
+
+
+class Waiting(NamedTuple):
+    """`until`: by the clock of trio."""
+
+    tries: int
+    until: float
 
 
 class Packing:
@@ -55,8 +75,11 @@ class Packing:
         self._attend = attend
         self._wake = Wake()
         self._busy = set[Key]()
+        self._fault = ""
         self._directories = dict[str, int]()
         self._turns = dict[str, trio.Lock]()
+        self._waiting = dict[Key, Waiting]()
+        """Results for which there was no room."""
 
     async def run(self) -> None:
         """Until it is cancelled. Raises RecordsError."""
@@ -65,11 +88,14 @@ class Packing:
                 home = self._sides.home
                 may_pack = home.sending.is_synced and home.sending.files_bytes_max and self._has_room()
                 jobs = [(each, self._pack) for each in home.to_pack()] if may_pack else []
-                for record, do in [*jobs, *((each, self._bring) for each in home.to_bring())]:
+                for record, do in [
+                    *jobs,
+                    *((each, self._bring) for each in home.to_bring() if self._may_bring(each)),
+                ]:
                     if record.key not in self._busy and len(self._busy) < AT_ONCE:
                         self._busy.add(record.key)
                         nursery.start_soon(self._one, record, do)
-                await trio.to_thread.run_sync(self._tidy, self._needed())
+                await self._tidied()
                 await self._wake.wait(LOOK_S)
 
     async def _one(self, record: HomeRecord, do: Callable[[HomeRecord], Awaitable[None]]) -> None:
@@ -91,6 +117,20 @@ class Packing:
         """Jobs whose archives are still wanted."""
         records = self._sides.home.desk.records
         return self._busy | {each.key for each in records.values() if _has_archive(each)}
+
+    async def _tidied(self) -> None:
+        try:
+            await trio.to_thread.run_sync(self._tidy, self._needed())
+        except OSError as error:
+            self._complain(printable(str(disk_fault(error))))
+        else:
+            self._complain("")
+
+    def _complain(self, fault: str) -> None:
+        """Once about each."""
+        if fault and fault != self._fault:
+            logger.warning("transfer: archives are not removed: %s", fault)
+        self._fault = fault
 
     def _tidy(self, needed: set[Key]) -> None:
         cluster = self._sides.home.plan.cluster
@@ -119,7 +159,7 @@ class Packing:
         for tries_left in reversed(range(TRIES)):
             try:
                 async with self._alone(spec.directory):
-                    found = {}
+                    found = dict[bytes, Entry]()
                     if paths is None or paths:
                         found = await self._users.listed(spec.user, spec.directory, paths or (), plan.files_max)
                     demand_sendable(found, bytes_max, plan.files_max)
@@ -130,16 +170,16 @@ class Packing:
                 await trio.sleep(AGAIN_S)
         raise AssertionError
 
-    async def _spooled(self, key: Key, user: str, directory: str, found: object, bytes_max: int) -> Files:
-        assert isinstance(found, dict)
-        most = archive_bytes_max(bytes_max, len(found))
+    async def _spooled(self, key: Key, user: str, directory: str, found: Entries, bytes_max: int) -> Files:
+        """Raises FilesError."""
+        most, size = archive_bytes_max(bytes_max, len(found)), size_of(found)
         try:
-            with self._spool.opened(key, PACKED) as file:
+            with self._spool.opened(key, PACKED, size) as file:
                 await self._users.pack(user, directory, found, file, most)
-            listed = await trio.to_thread.run_sync(self._spool.seal, key, PACKED)
+                listed = await trio.to_thread.run_sync(self._spool.seal, key, PACKED)
+                size = os.fstat(file.fileno()).st_size
         except OSError as error:
             raise disk_fault(error) from None
-        size = self._spool.path(key, PACKED).stat().st_size
         return Files(name=name_of(listed).hex(), size=size, count=len(found))
 
     # -- behind its end ---------------------------------------------------------------------------------------------
@@ -154,12 +194,27 @@ class Packing:
                 await self._unpacked(record)
         except FilesError as error:
             self._failed(key, "its results have not come", error)
+            if self._is_tried_again(key, error):
+                return
             await self._fetching.tell(Took(key, is_kept=True))
             reason = f"its results are not in {record.brings}, and are kept in the other cluster: {error}"
             self._sides.home.brought(key, printable(reason))
             return
+        self._waiting.pop(key, None)
         await self._fetching.tell(Took(key, is_kept=False))
         self._sides.home.brought(key, printable(got.remark))
+
+    def _may_bring(self, record: HomeRecord) -> bool:
+        waiting = self._waiting.get(record.key)
+        return waiting is None or trio.current_time() >= waiting.until
+
+    def _is_tried_again(self, key: Key, error: FilesError) -> bool:
+        """In a while: there was no room for them."""
+        before = self._waiting.pop(key, Waiting(0, 0.0))
+        if error.cause != DISK or before.tries + 1 >= ROOM_TRIES:
+            return False
+        self._waiting[key] = Waiting(before.tries + 1, trio.current_time() + ROOM_S)
+        return True
 
     async def _unpacked(self, record: HomeRecord) -> None:
         """Raises FilesError."""
