@@ -114,7 +114,7 @@ COMPUTING = (
 )
 """Folders and files of tests that start no daemon, or wait for it with patience."""
 COMPUTING_NICE = 10
-ALONE = ("test_transfer_driver.py", "test_transfer_files.py")
+ALONE = ("test_transfer_driver.py", "test_transfer_files.py", "test_transfer_files_disks.py")
 """Files whose cases take long, nearly without processor time: as `apart`, but for cases without parameters."""
 FOLDERS = ("deploy", "browser")
 """Folders of tests/ whose tests are marked with the name of the folder."""
@@ -125,6 +125,7 @@ FIRST = (
     "test_order_campaign.py",
     "test_transfer_driver.py",
     "test_transfer_files.py",
+    "test_transfer_files_disks.py",
     "test_shares_tree.py",
     "test_lab_elastic_deaths.py",
     "test_stock_debian.py",

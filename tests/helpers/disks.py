@@ -15,6 +15,7 @@ from skips import RIGHTS
 
 CLONE_NEWNS, CLONE_NEWUSER = 0x20000, 0x10000000
 MS_RDONLY, MS_REMOUNT, MS_BIND, MS_REC, MS_PRIVATE = 0x1, 0x20, 0x1000, 0x4000, 0x40000
+MNT_DETACH = 0x2
 PAGE: Final = 4096
 KIB: Final = 1024
 NOT_HERE: Final = 77
@@ -122,6 +123,10 @@ class Disk:
 
     def open(self) -> None:
         _mount("none", self.path, MS_REMOUNT, "tmpfs", self._options)
+
+    def end(self) -> None:
+        """The directory is as it was, also while a process has a file there open."""
+        _called("umount2", ctypes.c_char_p(os.fsencode(self.path)), ctypes.c_int(MNT_DETACH))
 
 
 def bind(path: Path, at: Path) -> None:

@@ -73,10 +73,13 @@ class Small:
 @contextmanager
 def made(tmp_path: Path, patch: pytest.MonkeyPatch) -> Iterator[Small]:
     top = Path(tempfile.mkdtemp(prefix="subord-files-"))
+    small = Small(tmp_path, Places(top), patch)
     try:
-        yield Small(tmp_path, Places(top), patch)
+        yield small
     finally:
-        shutil.rmtree(top, ignore_errors=True)
+        for each in small.disks.values():
+            each.end()
+        shutil.rmtree(top)
 
 
 def run(story: Callable[[Small], Awaitable[None]], tmp_path: Path, patch: pytest.MonkeyPatch) -> None:
