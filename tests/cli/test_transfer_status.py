@@ -72,6 +72,33 @@ def test_the_status(stage: TransferStage, capsys: Said) -> None:
     assert found["jobs"] == []
 
 
+def test_files_of_jobs_stand_in_the_status(stage: TransferStage, capsys: Said) -> None:
+    mib = 1 << 20
+    stage.transfer(
+        waiting={"jobs": 2, "files": 20, "bytes": 5 * mib, "results": 1},
+        spool={"bytes": 12 * mib, "free": 30_000 * mib},
+        directories=3,
+        files={"sent": 120 * mib, "received": mib // 2},
+        file_failures={"denied": 1, "disk": 2},
+        file_fault="job 12: its files stay: the disk is full",
+        file_fault_at=stage.now - 180,
+    )
+    code, lines, _ = stage.type(capsys, "status")
+    assert code == exit_codes.OK
+    begin = next(number for number, line in enumerate(lines) if line.startswith("files that wait"))
+    assert lines[begin : begin + 5] == [
+        "files that wait to be fetched: of 2 jobs, 20 files, 5.0 MiB",
+        "results that are to come: of 1 job",
+        "directories of jobs that came: 3",
+        "archives on the disk: 12.0 MiB, room for 30000.0 MiB more",
+        "files since the agent has the plan: 120.0 MiB sent, 0.5 MiB received",
+    ]
+    said = "jobs whose files have not crossed: 1 denied, 2 disk; the last 3 min ago: job 12: its files stay: "
+    assert f"{said}the disk is full" in text_of(lines)
+    found = fitting("transfer-status", stage.type(capsys, "status", "--json")[1][0])["host"]["files"]
+    assert (found["jobs_waiting"], found["spool_free_bytes"], found["fault_s"]) == (2, 30_000 * mib, 180.0)
+
+
 def test_what_is_wrong_stands_in_the_status(stage: TransferStage, capsys: Said) -> None:
     stage.transfer(
         fault="qstat is silent",

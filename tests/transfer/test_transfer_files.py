@@ -134,7 +134,7 @@ async def test_files_go_along_and_results_come_back(sides: tuple[Side, Side], pl
         await until(lambda: not os.listdir(places.away), "its directory away is removed")
         assert there.driver is not None
         assert here.driver is not None
-        assert (here.driver.packing.failed, there.driver.coming.failed) == ({}, {})
+        assert (here.driver.packing.faults.failed, there.driver.coming.faults.failed) == ({}, {})
         await until(lambda: not list(spooled(here) + spooled(there)), "nothing is left on the transfer hosts")
         nursery.cancel_scope.cancel()
 
@@ -222,7 +222,30 @@ async def test_results_that_cannot_be_written_are_kept_away_and_the_end_is_told(
         (over,) = here.driver.sides.over
         assert "are kept in the other cluster" in over.reason
         assert came(job.spec.directory, places) == {"input": 5, "result": 1}
-        assert here.driver.packing.failed == {"denied": 1}
+        faults = here.driver.packing.faults
+        assert faults.failed == {"denied": 1}
+        assert faults.last.startswith(f"job {over.key.job}: its results have not come: ")
+        nursery.cancel_scope.cancel()
+
+
+async def test_what_waits_to_be_fetched_is_told(sides: tuple[Side, Side], places: Places) -> None:
+    here, there = sides
+    places.write("input", "seven")
+    there.link.is_cut = True
+    async with crossing(here, there) as _, trio.open_nursery() as nursery:
+        starter = begun(here, places, nursery)
+        assert here.driver is not None
+        packing = here.driver.packing
+        await until(lambda: packing.waiting()["jobs"], "its files are packed")
+        await until(lambda: packing.usage and packing.usage.used, "the disk was looked at")
+        assert packing.usage is not None
+        waiting = packing.waiting()
+        assert waiting == {"jobs": 1, "files": 1, "bytes": packing.usage.used, "results": 0}
+        there.link.is_cut = False
+        await until(lambda: running(there), "it runs")
+        await until(lambda: not packing.waiting()["jobs"], "its files are fetched")
+        there.cell.end("1001", End())
+        await until(lambda: starter.end, "its end is told")
         nursery.cancel_scope.cancel()
 
 

@@ -67,7 +67,7 @@ class Small:
         """How often a disk was full."""
         driver = side.driver
         assert driver is not None
-        return driver.packing.failed[DISK] + driver.coming.failed[DISK]
+        return driver.packing.faults.failed[DISK] + driver.coming.faults.failed[DISK]
 
 
 @contextmanager

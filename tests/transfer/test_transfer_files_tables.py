@@ -10,8 +10,11 @@ from typing import Any
 
 import pytest
 
+from subord.services.batch.running import Ran
 from subord.services.transfer.data.archive import BLOCK, demand_tame
 from subord.services.transfer.data.listing import (
+    DENIED,
+    DISK,
     KIND,
     LARGE,
     OTHER,
@@ -24,6 +27,7 @@ from subord.services.transfer.data.listing import (
     paths_in,
     results,
 )
+from subord.services.transfer.data.user import UNIT, demand_success
 
 BYTES_MAX, FILES_MAX = 10_000, 5
 
@@ -295,3 +299,20 @@ def test_what_tar_makes_is_taken(tmp_path: Path) -> None:
         timeout=60,
     )
     assert demand_tame(io.BytesIO(made.stdout), BYTES_MAX, 20) == {b"./deep", b"./deep/er"}
+
+
+@pytest.mark.parametrize(
+    ("errors", "cause", "end"),
+    [
+        ("tar: out: Cannot mkdir: Read-only file system", DENIED, f"Read-only file system: {UNIT}"),
+        ("tar: out: Cannot mkdir: Permission denied", DENIED, "Permission denied"),
+        ("tar: out: Wrote only 512 of 10240 bytes", DISK, "Wrote only 512 of 10240 bytes"),
+        ("tar: out: is odd", OTHER, "tar has ended with 2: tar: out: is odd"),
+    ],
+)
+def test_what_tar_says_has_a_cause(errors: str, cause: str, end: str) -> None:
+    """A unit of systemd makes a directory read-only that its user may write."""
+    with pytest.raises(FilesError) as told:
+        demand_success(Ran(2, b"", errors), "tar")
+    assert told.value.cause == cause
+    assert str(told.value).endswith(end)

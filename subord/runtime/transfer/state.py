@@ -83,7 +83,10 @@ class State(Told, frozen=True, kw_only=True):
     there was no room for their records. `forged`: jobs here with marks that count for nothing. `calls`,
     `calls_failed`: of the batch system. `messages`, `bytes`, `refusals`, `failures`: of the link. `files`: bytes of
     files of jobs, `file_failures`: jobs whose files have not crossed, by cause. `directories`: here, of jobs that
-    came with files. `left_out`: of `jobs` that are not over."""
+    came with files. `waiting`: "jobs" whose files are packed and not fetched yet, "files" and "bytes" of them, and
+    "results" that are to come. `spool`: "bytes" of archives on the host, and "free" bytes, for which there is room.
+    `file_fault`: of the last job whose files have not crossed, `file_fault_at`: when. `left_out`: of `jobs` that are
+    not over."""
 
     batch: _Text = ""
     cluster: _Short = ""
@@ -121,5 +124,9 @@ class State(Told, frozen=True, kw_only=True):
     files: Numbers = msgspec.field(default_factory=dict)
     file_failures: Numbers = msgspec.field(default_factory=dict)
     directories: int = 0
+    waiting: Numbers = msgspec.field(default_factory=dict)
+    spool: Numbers = msgspec.field(default_factory=dict)
+    file_fault: _Text = ""
+    file_fault_at: float = 0.0
     jobs: Annotated[tuple[JobState, ...], msgspec.Meta(max_length=JOBS_MAX)] = ()
     left_out: int = 0

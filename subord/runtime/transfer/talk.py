@@ -23,7 +23,7 @@ from subord.runtime.transfer.state import (
 
 FRAME_BYTES_MAX: Final = 4 << 20
 """Of a State in which each text has its full length, in four bytes a character."""
-_TEXTS: Final = ("detail", "batch", "fault", "link_fault", "listening_fault", "refused_last")
+_TEXTS: Final = ("detail", "batch", "fault", "link_fault", "listening_fault", "refused_last", "file_fault")
 _SHORTS: Final = ("cluster", "peer")
 _NUMBERS: Final = (
     "leaving",
@@ -36,6 +36,8 @@ _NUMBERS: Final = (
     "failures",
     "files",
     "file_failures",
+    "waiting",
+    "spool",
 )
 
 

@@ -74,6 +74,7 @@ def host_lines(host: Document) -> Iterator[str]:
     yield f"jobs that leave: {leaving}; {count(host['starters'], 'method')} wait{_s(host['starters'])} for their end"
     room = f"{host['room']} more may come now" if host["pending"] is not None else "none may come now"
     yield f"jobs that come: {numbers(host['coming']) or NONE}, limit {host['slots_max']}; {room}"
+    yield from _files(host["files"])
     yield f"permits not used yet: {host['permits_given']} of ours, {host['permits_held']} of the other cluster"
     totals = [(numbers(host[key]), words) for key, words in (("left", "of ours"), ("taken", "of the other cluster"))]
     if any(text for text, _ in totals):
@@ -82,6 +83,30 @@ def host_lines(host: Document) -> Iterator[str]:
         yield f"{count(host['full'], 'job')} went back since there was no room for more records"
     if host["forged"]:
         yield f"{count(host['forged'], 'job')} here with a forged mark of a job of the other cluster: left alone"
+
+
+def _files(files: Document) -> Iterator[str]:
+    """Nothing, if no job had files."""
+    waiting, results, failures = files["jobs_waiting"], files["results_waiting"], numbers(files["failures"])
+    if waiting:
+        what = f"{count(files['files_waiting'], 'file')}, {_mib(files['bytes_waiting'])}"
+        yield f"files that wait to be fetched: of {count(waiting, 'job')}, {what}"
+    if results:
+        yield f"results that are to come: of {count(results, 'job')}"
+    if files["directories"]:
+        yield f"directories of jobs that came: {files['directories']}"
+    if files["spool_bytes"]:
+        free = files["spool_free_bytes"]
+        yield f"archives on the disk: {_mib(files['spool_bytes'])}, room for {_mib(free)} more"
+    if files["sent"] or files["received"]:
+        yield f"files since the agent has the plan: {_mib(files['sent'])} sent, {_mib(files['received'])} received"
+    if failures:
+        last = f"{age(files['fault_s'])} ago: {files['fault']}"
+        yield from wrapped(f"jobs whose files have not crossed: {failures}; the last {last}", "")
+
+
+def _mib(size: int) -> str:
+    return f"{size / (1 << 20):.1f} MiB"
 
 
 def _s(number: int) -> str:

@@ -11,7 +11,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import BinaryIO, Final, NamedTuple
 
 import msgspec
 
@@ -43,6 +43,13 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
     is_over: bool = False
 
 
+class Usage(NamedTuple):
+    """In bytes. `free`: for which there is room."""
+
+    used: int
+    free: int
+
+
 class Spool:
     """The files below a directory of the agent. Raises OSError, as each call."""
 
@@ -62,10 +69,18 @@ class Spool:
             if (key := key_of(each.name.removesuffix(f".{kind}"))) is not None:
                 yield key
 
+    def usage(self) -> Usage:
+        """Of all archives."""
+        sizes = (each.stat().st_size for kind in (PACKED, FETCHED) for each in self.folder.glob(f"*.{kind}"))
+        return Usage(sum(sizes), self._free())
+
+    def _free(self) -> int:
+        found = os.statvfs(self.folder)
+        return max(0, found.f_bavail * found.f_frsize - RESERVE_BYTES)
+
     def demand_room(self, size: int) -> None:
         """For so many more bytes, and for the records. Raises FilesError."""
-        found = os.statvfs(self.folder)
-        free = max(0, found.f_bavail * found.f_frsize - RESERVE_BYTES)
+        free = self._free()
         if size > free:
             raise FilesError(f"the transfer host has room for {free} bytes of files, and {size} are needed", DISK)
 

@@ -74,7 +74,9 @@ case $? in 0) ;; 124) exit {_LINK};; *) exit 1;; esac
 """xargs ends with 124 when its command has ended with 255."""
 _NO_SPACE: Final = ("No space left", "quota exceeded", "Wrote only")
 """The last one is what tar says of a disk that becomes full amid a file."""
-_NO_RIGHT: Final = ("Permission denied", "Operation not permitted", "Read-only file system")
+_READ_ONLY: Final = "Read-only file system"
+_NO_RIGHT: Final = ("Permission denied", "Operation not permitted", _READ_ONLY)
+UNIT: Final = "if it can be written otherwise, name it in ReadWritePaths of subord-agent.service"
 _GROWN: Final = ("file changed as we read it", "File removed before we read it", "shrank by")
 _TOO_LARGE: Final = ("File too large", "File size limit exceeded")
 
@@ -102,14 +104,14 @@ class UserFiles:
                 "its working directory is the home of its user, or above it: submit it in a directory of its own",
                 OTHER,
             )
-        _demand(ran, "find")
+        demand_success(ran, "find")
         return entries_in(ran.output)
 
     async def printed(self, user: str, directory: str, files_max: int) -> bytes:
         """What find prints of a working directory here. Raises FilesError."""
         words = ("sh", "-c", _LIST_AWAY, "sh", directory)
         ran = await self._ran(*as_user(user, *words), bytes_max=_listing_max(files_max))
-        _demand(ran, "find")
+        demand_success(ran, "find")
         return ran.output
 
     async def pack(self, user: str, directory: str, paths: Iterable[bytes], file: BinaryIO, bytes_max: int) -> None:
@@ -117,7 +119,7 @@ class UserFiles:
         given = b"".join(each + b"\0" for each in paths)
         words = ("sh", "-c", _PACK, "sh", *_TAR, f"--directory={directory}", *_CREATE)
         ran = await self._ran(*as_user(user, *_limited(bytes_max), *words), given=given, sink=file.fileno())
-        _demand(ran, "tar")
+        demand_success(ran, "tar")
 
     async def demand_no_links(self, user: str, directory: str, paths: Iterable[bytes]) -> None:
         """What is there of these directories is no link, which could lead out of the working directory. Raises
@@ -126,19 +128,19 @@ class UserFiles:
         ran = await self._ran(*as_user(user, "sh", "-c", _FIND_LINK, "sh", directory), given=given)
         if ran.code == _LINK:
             raise FilesError(f"{shown(ran.output)} is a link there, and would get files: move it away", WRONG)
-        _demand(ran, "xargs")
+        demand_success(ran, "xargs")
 
     async def unpack(self, user: str, directory: str, file: BinaryIO, *, is_new: bool) -> None:
         """`is_new`: the directory is made, and what is at its place is removed before. Raises FilesError."""
         words: tuple[str, ...] = (*_TAR, *_EXTRACT)
         words = ("sh", "-c", _MAKE, "sh", directory, *words) if is_new else (*words, f"--directory={directory}")
         os.lseek(file.fileno(), 0, os.SEEK_SET)  # seek of a file that is in its buffer moves nothing
-        _demand(await self._ran(*as_user(user, *words), source=file.fileno()), "tar")
+        demand_success(await self._ran(*as_user(user, *words), source=file.fileno()), "tar")
 
     async def remove(self, user: str, directory: str) -> None:
         """With all that is in it. Raises FilesError."""
         words = ("sh", "-c", 'chmod -R -- u+rwX "$1" 2>/dev/null; exec rm -rf -- "$1"', "sh", directory)
-        _demand(await self._ran(*as_user(user, *words)), "rm")
+        demand_success(await self._ran(*as_user(user, *words)), "rm")
 
     async def _home(self, user: str) -> str:
         ran = await self._ran("getent", "passwd", user)
@@ -168,10 +170,11 @@ def _listing_max(files_max: int) -> int:
     return (files_max + 1) * _LINE_BYTES
 
 
-def _demand(ran: Ran, program: str) -> None:
+def demand_success(ran: Ran, program: str) -> None:
+    """Raises FilesError."""
     if ran.code == 0:
         return
-    words = ran.words
+    words = f"{ran.words}: {UNIT}" if _READ_ONLY in ran.words else ran.words
     for cause, signs in ((DISK, _NO_SPACE), (LARGE, _TOO_LARGE), (DENIED, _NO_RIGHT), (CHANGED, _GROWN)):
         if any(each.lower() in words.lower() for each in signs):
             raise FilesError(f"{program}: {words}", cause)

@@ -10,7 +10,6 @@ from __future__ import annotations
 import logging
 import secrets
 import time
-from collections import Counter
 from collections.abc import Iterable
 from typing import Final
 
@@ -35,6 +34,7 @@ from subord.services.transfer.data.listing import (
 from subord.services.transfer.data.spool import FETCHED, PACKED, Place, Spool, disk_fault
 from subord.services.transfer.data.talk import Kind, Part, Took, Want, Word, decode_question, encode
 from subord.services.transfer.data.user import UserFiles
+from subord.services.transfer.driving.file_faults import FileFaults
 from subord.services.transfer.driving.writing import Sides
 from subord.services.transfer.exchange import ExchangeError, Stage
 from subord.services.transfer.jobs import Key, Spec, archive_bytes_max
@@ -54,14 +54,14 @@ ROOM_S: Final = 30.0
 
 
 class Coming:
-    """`sent`: bytes that were given to the other cluster. `failed`: by cause. `dropped`: directories that were
-    removed although home may not have the results."""
+    """`sent`: bytes that were given to the other cluster. `faults`: jobs whose files or results have not crossed.
+    `dropped`: directories that were removed although home may not have the results."""
 
     def __init__(
         self, sides: Sides, spool: Spool, users: UserFiles, fetching: Fetching, places: Iterable[Place]
     ) -> None:
         self.sent = 0
-        self.failed = Counter[str]()
+        self.faults = FileFaults()
         self.dropped = 0
         self.places = {each.key: each for each in places}
         self._sides = sides
@@ -283,5 +283,4 @@ class Coming:
         self._told.pop(place.key, None)
 
     def _failed(self, key: Key, error: FilesError) -> None:
-        self.failed[error.cause] += 1
-        logger.warning("transfer: job %s of %s: %s", key.job, key.cluster, printable(str(error)))
+        self.faults.note(error.cause, f"job {key.job} of {key.cluster}: {printable(str(error))}")

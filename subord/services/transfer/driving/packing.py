@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import logging
 import os
-from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Final, NamedTuple
@@ -30,9 +29,10 @@ from subord.services.transfer.data.listing import (
     paths_in,
     size_of,
 )
-from subord.services.transfer.data.spool import FETCHED, PACKED, Spool, disk_fault
+from subord.services.transfer.data.spool import FETCHED, PACKED, Spool, Usage, disk_fault
 from subord.services.transfer.data.talk import Kind, Took
 from subord.services.transfer.data.user import UserFiles
+from subord.services.transfer.driving.file_faults import FileFaults
 from subord.services.transfer.driving.waking import Wake
 from subord.services.transfer.driving.writing import Sides
 from subord.services.transfer.exchange import Stage
@@ -62,12 +62,13 @@ class Waiting(NamedTuple):
 
 
 class Packing:
-    """`failed`: jobs whose files have not crossed, by cause."""
+    """`faults`: jobs whose files have not crossed. `usage`: of the disk, when it was looked at last."""
 
     def __init__(
         self, sides: Sides, spool: Spool, users: UserFiles, fetching: Fetching, attend: Callable[[], None]
     ) -> None:
-        self.failed = Counter[str]()
+        self.faults = FileFaults()
+        self.usage: Usage | None = None
         self._sides = sides
         self._spool = spool
         self._users = users
@@ -126,6 +127,20 @@ class Packing:
         else:
             self._complain("")
 
+    def waiting(self) -> dict[str, int]:
+        """What is to cross, as runtime/transfer/state.py has it."""
+        records = self._sides.home.desk.records.values()
+        packed = [
+            each.spec.files for each in records if _has_archive(each) and not each.brings and each.spec is not None
+        ]
+        files = [each for each in packed if each is not None and each.name]
+        return {
+            "jobs": len(files),
+            "files": sum(each.count for each in files),
+            "bytes": sum(each.size for each in files),
+            "results": sum(bool(each.brings) for each in records),
+        }
+
     def _complain(self, fault: str) -> None:
         """Once about each."""
         if fault and fault != self._fault:
@@ -138,6 +153,7 @@ class Packing:
             for key in list(self._spool.keys(kind)):
                 if key.cluster == cluster and key not in needed:
                     self._spool.remove(key, kind)
+        self.usage = self._spool.usage()
 
     # -- before a job leaves ----------------------------------------------------------------------------------------
 
@@ -245,8 +261,7 @@ class Packing:
                 del self._directories[directory], self._turns[directory]
 
     def _failed(self, key: Key, what: str, error: FilesError) -> None:
-        self.failed[error.cause] += 1
-        logger.warning("transfer: job %s: %s: %s", key.job, what, printable(str(error)))
+        self.faults.note(error.cause, f"job {key.job}: {what}: {printable(str(error))}")
 
 
 def _has_archive(record: HomeRecord) -> bool:

@@ -25,6 +25,7 @@ from subord.services.batch.adapter import environment_of
 from subord.services.transfer.cells.choosing import cell_of
 from subord.services.transfer.cells.interface import Cell
 from subord.services.transfer.checking import hosting_fault
+from subord.services.transfer.data.spool import Usage
 from subord.services.transfer.driving.driver import Driver, Site, SocketError
 from subord.services.transfer.driving.telling import Both, Seen, state_of
 from subord.services.transfer.driving.waking import Wake
@@ -108,6 +109,7 @@ class Role(role.Role):
 
     def _seen(self, driver: Driver, link: Link) -> State:
         polling, exchanging = driver.polling, driver.exchanging
+        last = max(driver.packing.faults, driver.coming.faults, key=lambda each: each.at)
         seen = Seen(
             at=polling.at,
             fault=polling.fault,
@@ -119,8 +121,12 @@ class Role(role.Role):
             listening_fault=link.listening_fault,
             starters=len(driver.starters),
             files={"sent": driver.coming.sent, "received": driver.received},
-            file_failures=driver.packing.failed + driver.coming.failed,
+            file_failures=driver.packing.faults.failed + driver.coming.faults.failed,
             directories=len(driver.coming.places),
+            waiting=driver.packing.waiting(),
+            spool=_spool(driver.packing.usage),
+            file_fault=last.last,
+            file_fault_at=last.at,
         )
         sides = driver.sides
         both = Both(sides.home, sides.away, sides.counts.home, sides.counts.away, sides.clock(), tuple(sides.over))
@@ -133,6 +139,10 @@ class Role(role.Role):
     def news(self, sent: int) -> tuple[Iterator[bytes], int]:
         """The present state."""
         return map(encode_said, (self._state,)), max(sent, self._number)
+
+
+def _spool(usage: Usage | None) -> dict[str, int]:
+    return {} if usage is None else {"bytes": usage.used, "free": usage.free}
 
 
 def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:

@@ -47,6 +47,11 @@ class Seen(NamedTuple):
     file_failures: Mapping[str, int] = MappingProxyType({})
     """Jobs whose files have not crossed, by cause."""
     directories: int = 0
+    waiting: Mapping[str, int] = MappingProxyType({})
+    spool: Mapping[str, int] = MappingProxyType({})
+    """These two as State has them."""
+    file_fault: str = ""
+    file_fault_at: float = 0.0
 
 
 class Both(NamedTuple):
@@ -108,6 +113,10 @@ def state_of(both: Both, seen: Seen, counts: Counts, version: int, batch: str) -
         files=dict(seen.files),
         file_failures=dict(seen.file_failures),
         directories=seen.directories,
+        waiting=dict(seen.waiting),
+        spool=dict(seen.spool),
+        file_fault=seen.file_fault,
+        file_fault_at=seen.file_fault_at,
         jobs=jobs,
         left_out=records - sum(not each.is_over for each in jobs),
     )

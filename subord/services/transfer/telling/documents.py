@@ -85,6 +85,27 @@ class LinkDocument(msgspec.Struct, frozen=True, kw_only=True):
     refused_last: str
 
 
+class FilesDocument(msgspec.Struct, frozen=True, kw_only=True):
+    """Files of jobs on the transfer host. `jobs_waiting`: those whose files are packed and were not fetched yet, with
+    `files_waiting` and `bytes_waiting` together; `results_waiting`: jobs that have ended, and whose results are to
+    come. `spool_bytes`: of archives; `spool_free_bytes`: for which there is room; null: not known. `directories`:
+    here, of jobs that came. `sent`, `received`: bytes since the agent has the plan. `failures`: by cause. `fault`:
+    the last of them, `fault_s`: its age; null: there was none."""
+
+    jobs_waiting: Count
+    files_waiting: Count
+    bytes_waiting: Count
+    results_waiting: Count
+    spool_bytes: Count | None
+    spool_free_bytes: Count | None
+    directories: Count
+    sent: Count
+    received: Count
+    failures: dict[str, int]
+    fault: Sentence
+    fault_s: float | None
+
+
 class HostDocument(msgspec.Struct, frozen=True, kw_only=True):
     """What the transfer host sees. `text`: its state as a sentence, `detail`: why. `poll_age_s`: of the last look at
     the batch system, null: none has succeeded; `fault`: why the last one failed. `peer_pending`: jobs that wait in
@@ -123,6 +144,7 @@ class HostDocument(msgspec.Struct, frozen=True, kw_only=True):
     forged: Count
     looks: Count
     calls_failed: Count
+    files: FilesDocument
 
 
 class StateDocument(msgspec.Struct, frozen=True, kw_only=True):

@@ -22,6 +22,7 @@ from subord.services.serving import of_coverage
 from subord.services.transfer.plan import Plan
 from subord.services.transfer.telling.documents import (
     BatchDocument,
+    FilesDocument,
     HostDocument,
     JobDocument,
     LinkDocument,
@@ -153,6 +154,25 @@ def _host(node: NodeApi, plan: Plan, host: _Host) -> HostDocument:
         forged=seen.forged,
         looks=seen.looks,
         calls_failed=seen.calls_failed,
+        files=_files(seen, now),
+    )
+
+
+def _files(seen: State, now: float) -> FilesDocument:
+    waiting, spool = seen.waiting, seen.spool
+    return FilesDocument(
+        jobs_waiting=waiting.get("jobs", 0),
+        files_waiting=waiting.get("files", 0),
+        bytes_waiting=waiting.get("bytes", 0),
+        results_waiting=waiting.get("results", 0),
+        spool_bytes=spool.get("bytes"),
+        spool_free_bytes=spool.get("free"),
+        directories=seen.directories,
+        sent=seen.files.get("sent", 0),
+        received=seen.files.get("received", 0),
+        failures=seen.file_failures,
+        fault=seen.file_fault,
+        fault_s=age_of(seen.file_fault_at, now),
     )
 
 
