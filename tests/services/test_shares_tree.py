@@ -363,6 +363,7 @@ class Disasters:
             }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 def test_after_any_disasters_the_shares_are_back(seed: int) -> None:
     disasters = Disasters(seed)
@@ -407,6 +408,7 @@ LIES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("word", NONSENSE)
 def test_nonsense_is_dropped_and_named(word: str) -> None:
     cluster = settled()
@@ -420,6 +422,7 @@ def test_nonsense_is_dropped_and_named(word: str) -> None:
     assert is_back(cluster.usage(1.2))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("word", LIES)
 @pytest.mark.parametrize("liar", [12, 50])
 def test_the_lies_of_a_leaf_have_a_bounded_effect(word: str, liar: int) -> None:
@@ -434,6 +437,7 @@ def test_the_lies_of_a_leaf_have_a_bounded_effect(word: str, liar: int) -> None:
     assert (cluster.overview(1).told, cluster.overview(1).left_out) == (NODES, ())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("word", LIES)
 def test_the_lies_of_a_leader_move_no_more_than_its_branch(word: str) -> None:
     """11 of 100 nodes: they may get and take what they like, and no other branch pays more than that."""

@@ -52,6 +52,9 @@ from subord.services.transfer.states import AwayRecord, HomeRecord, HomeState
 from subord.services.transfer.thresholds import NOT_KNOWN
 from tests.transfer.cell_in_memory import MemoryCell, MemoryLink
 
+pytestmark = pytest.mark.slow
+"""Nearly without processor time: they wait for threads and processes."""
+
 ME = getpass.getuser()
 QUEUE = "transfer"
 JUMP_S = 0.1

@@ -22,7 +22,10 @@ from tests.transfer.cell_in_memory import FakeJob
 from tests.transfer.test_transfer_driver import QUEUE, Side, Starter, crossing, plan_of
 
 USER = "nobody"
-pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root may become another user")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(os.geteuid() != 0, reason="only root may become another user"),
+]
 WAIT_S_MAX = 60.0
 """By the clock: commands of the user take their time."""
 

@@ -35,7 +35,10 @@ from tests.transfer.test_transfer_files import (
     until,
 )
 
-pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root may become another user")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(os.geteuid() != 0, reason="only root may become another user"),
+]
 SIZE = 200_000
 """Of a file that has no room on a full disk."""
 DISK_BYTES = 4096 * KIB
