@@ -97,6 +97,34 @@ def test_the_tests_of_a_fresh_clone_are_compiled_before_the_workers_start(projec
     assert testing in told
 
 
+DIES = """
+import os, pytest
+
+@pytest.mark.parametrize("number", range(400))
+def test_it(number):
+    if number == 200:
+        os.abort()
+"""
+GROUPS = """
+import pytest
+
+def pytest_collection_modifyitems(items):
+    for each in items:
+        each.add_marker(pytest.mark.xdist_group(each.name))
+"""
+
+
+@pytest.mark.slow
+def test_a_worker_that_dies_ends_the_run_and_is_named(tmp_path: Path) -> None:
+    """One in its place would get the groups that are done, and all would wait for ever (pytest-xdist 3.8)."""
+    (tmp_path / "test_dies.py").write_text(DIES)
+    (tmp_path / "conftest.py").write_text(GROUPS)
+    words = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--rootdir", ".", *WORKERS.split()]
+    ran = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=120)
+    assert ran.returncode == 1
+    assert "crashed while running 'test_dies.py::test_it[200]'" in ran.stdout
+
+
 @pytest.mark.parametrize("name", ["pyproject.toml", "constraints.txt"])
 def test_other_versions_make_a_new_environment(project: Path, typed: Typed, name: str) -> None:
     typed("setup")

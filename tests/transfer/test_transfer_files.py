@@ -240,10 +240,10 @@ async def test_what_waits_to_be_fetched_is_told(sides: tuple[Side, Side], places
         assert here.driver is not None
         packing = here.driver.packing
         await until(lambda: packing.waiting()["jobs"], "its files are packed")
-        await until(lambda: packing.usage and packing.usage.used, "the disk was looked at")
-        assert packing.usage is not None
+        await until(lambda: packing.disk_use and packing.disk_use.used, "the disk was looked at")
+        assert packing.disk_use is not None
         waiting = packing.waiting()
-        assert waiting == {"jobs": 1, "files": 1, "bytes": packing.usage.used, "results": 0}
+        assert waiting == {"jobs": 1, "files": 1, "bytes": packing.disk_use.used, "results": 0}
         there.link.is_cut = False
         await until(lambda: running(there), "it runs")
         await until(lambda: not packing.waiting()["jobs"], "its files are fetched")

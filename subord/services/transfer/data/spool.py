@@ -43,7 +43,7 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
     is_over: bool = False
 
 
-class Usage(NamedTuple):
+class DiskUse(NamedTuple):
     """In bytes. `free`: for which there is room."""
 
     used: int
@@ -69,10 +69,10 @@ class Spool:
             if (key := key_of(each.name.removesuffix(f".{kind}"))) is not None:
                 yield key
 
-    def usage(self) -> Usage:
+    def disk_use(self) -> DiskUse:
         """Of all archives."""
         sizes = (each.stat().st_size for kind in (PACKED, FETCHED) for each in self.folder.glob(f"*.{kind}"))
-        return Usage(sum(sizes), self._free())
+        return DiskUse(sum(sizes), self._free())
 
     def _free(self) -> int:
         found = os.statvfs(self.folder)

@@ -29,7 +29,7 @@ from subord.services.transfer.data.listing import (
     paths_in,
     size_of,
 )
-from subord.services.transfer.data.spool import FETCHED, PACKED, Spool, Usage, disk_fault
+from subord.services.transfer.data.spool import FETCHED, PACKED, DiskUse, Spool, disk_fault
 from subord.services.transfer.data.talk import Kind, Took
 from subord.services.transfer.data.user import UserFiles
 from subord.services.transfer.driving.file_faults import FileFaults
@@ -62,13 +62,13 @@ class Waiting(NamedTuple):
 
 
 class Packing:
-    """`faults`: jobs whose files have not crossed. `usage`: of the disk, when it was looked at last."""
+    """`faults`: jobs whose files have not crossed. `disk_use`: when it was looked at last."""
 
     def __init__(
         self, sides: Sides, spool: Spool, users: UserFiles, fetching: Fetching, attend: Callable[[], None]
     ) -> None:
         self.faults = FileFaults()
-        self.usage: Usage | None = None
+        self.disk_use: DiskUse | None = None
         self._sides = sides
         self._spool = spool
         self._users = users
@@ -153,7 +153,7 @@ class Packing:
             for key in list(self._spool.keys(kind)):
                 if key.cluster == cluster and key not in needed:
                     self._spool.remove(key, kind)
-        self.usage = self._spool.usage()
+        self.disk_use = self._spool.disk_use()
 
     # -- before a job leaves ----------------------------------------------------------------------------------------
 

@@ -25,7 +25,7 @@ from subord.services.batch.adapter import environment_of
 from subord.services.transfer.cells.choosing import cell_of
 from subord.services.transfer.cells.interface import Cell
 from subord.services.transfer.checking import hosting_fault
-from subord.services.transfer.data.spool import Usage
+from subord.services.transfer.data.spool import DiskUse
 from subord.services.transfer.driving.driver import Driver, Site, SocketError
 from subord.services.transfer.driving.telling import Both, Seen, state_of
 from subord.services.transfer.driving.waking import Wake
@@ -124,7 +124,7 @@ class Role(role.Role):
             file_failures=driver.packing.faults.failed + driver.coming.faults.failed,
             directories=len(driver.coming.places),
             waiting=driver.packing.waiting(),
-            spool=_spool(driver.packing.usage),
+            spool=_spool(driver.packing.disk_use),
             file_fault=last.last,
             file_fault_at=last.at,
         )
@@ -141,8 +141,8 @@ class Role(role.Role):
         return map(encode_said, (self._state,)), max(sent, self._number)
 
 
-def _spool(usage: Usage | None) -> dict[str, int]:
-    return {} if usage is None else {"bytes": usage.used, "free": usage.free}
+def _spool(found: DiskUse | None) -> dict[str, int]:
+    return {} if found is None else {"bytes": found.used, "free": found.free}
 
 
 def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
