@@ -59,11 +59,13 @@ def held(experiment: Any, part: str, found: Record) -> list[str]:
 
 def test_rest_is_measured_before_the_agents_run_and_after_commands(lab: Lab, console: Console) -> None:
     """The first test: no command has run yet."""
-    found = exec_parts.rest(lab, console, 1, 0.5)
+    found = exec_parts.rest(lab, console, 1, 3.0)  # several periods of renewal
     cells = exec_experiment.table([record("rest", found)]).splitlines()[2].split()
     assert len(cells) == 12
     assert found["before_packets_per_s"] > 0
-    assert found["after_s"] >= 0.5
+    assert found["after_s"] >= 3
+    silent = record("rest", {**found, "before_packets_per_s": 0.0})
+    assert exec_experiment.faults_of(silent) == ["no packets before the first command: measured for too short a time"]
 
 
 def test_commands_are_timed_and_counted(lab: Lab) -> None:

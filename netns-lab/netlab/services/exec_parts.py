@@ -212,5 +212,7 @@ def _at_rest(lab: Lab, seconds: float) -> figures.Figures:
 
 
 def faults_of_rest(record: Record) -> list[str]:
+    if not record["before_packets_per_s"]:
+        return ["no packets before the first command: measured for too short a time"]
     times = record["after_packets_per_s"] / record["before_packets_per_s"]
     return [f"{times:.2f} times as many packets after commands"] if times > REST_TIMES_MAX else []
