@@ -34,7 +34,7 @@ settings.load_profile("subord")
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--all", action="store_true", help="also run the tests marked `long`")
     parser.addoption(
-        "--quick", action="store_true", help="the first tier: what needs neither seconds nor real programs"
+        "--quick", action="store_true", help="the first tier: without real programs, and what takes long"
     )
 
 

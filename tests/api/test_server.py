@@ -220,6 +220,7 @@ async def large(_: Query) -> Response:
     return Response(bytes(LARGE_BYTES))
 
 
+@pytest.mark.slow
 async def test_a_client_that_reads_slowly_gets_its_answer_and_delays_no_other() -> None:
     """The answers of all but one of those that are made at once wait for their readers."""
     sock = bind_tcp("127.0.0.1", 0)

@@ -7,6 +7,7 @@ from itertools import pairwise
 from typing import Any
 
 import msgspec
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from loops import over
@@ -91,6 +92,7 @@ def test_bad_rosters_are_arranged_with_a_reason(
     assert [(each.position, each.real_level, each.apart) for each in arranged] == expected
 
 
+@pytest.mark.slow
 @given(st.lists(st.tuples(st.integers(1, 12), st.none() | st.integers(1, 12)), max_size=20))
 def test_no_row_is_lost_and_every_depth_follows(rows: list[tuple[int, int | None]]) -> None:
     arranged = list(trees.arranged(tuple(row(name, leader) for name, leader in rows)))

@@ -348,6 +348,7 @@ async def test_an_empty_accounting_is_no_fault(said: Answer) -> None:
     assert await adapter(qacct=said).history(7.0) == ((), 7.0)
 
 
+@pytest.mark.slow
 async def test_many_entries_are_cut() -> None:
     text = "".join(
         _entry(jobnumber=str(each), end_time=f"Thu Nov 26 {each // 3600:02}:{each // 60 % 60:02}:{each % 60:02} 2026")

@@ -291,6 +291,7 @@ def test_the_first_node_of_a_list(nodes: str, first: str) -> None:
     assert history.first_of(nodes) == first
 
 
+@pytest.mark.slow
 async def test_many_accounts_are_cut() -> None:
     line = "{}|ann|all.q|h1|1|1795693612|1795693613|{}|0:0\n"
     text = "".join(line.format(each, 1795693620 + each) for each in range(200_000))

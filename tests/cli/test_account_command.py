@@ -274,6 +274,7 @@ ROWS = (
 )
 
 
+@pytest.mark.slow
 def test_a_report_of_a_database(place: str, capsys: pytest.CaptureFixture[str]) -> None:
     fill(place, *ROWS)
     found = report(capsys, "--database", place)

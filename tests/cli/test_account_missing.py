@@ -36,6 +36,7 @@ def lacking(place: str, *ranges: Range) -> str:
     return place
 
 
+@pytest.mark.slow
 def test_a_report_says_what_is_missing(place: str, capsys: pytest.CaptureFixture[str]) -> None:
     found = report(capsys, "--database", place)
     assert (found["records"], found["missing"]) == (3, 3)

@@ -95,6 +95,7 @@ def test_its_query_of_sqlite(tmp_path: Path) -> None:
     database.close()
 
 
+@pytest.mark.slow
 def test_its_query_of_postgresql() -> None:
     with postgresql_server.running() as url:
         import psycopg

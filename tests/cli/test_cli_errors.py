@@ -145,6 +145,7 @@ def test_a_closed_pipe_is_quiet(command: list[str], unbuffered: str) -> None:
     assert (done.stderr, done.returncode) == (b"", exit_codes.PIPE_CLOSED)
 
 
+@pytest.mark.slow
 @over("unbuffered", ["", "1"])
 @over("command", [POSITION, [*SUBORD, "--help"], [*SUBORD, "tree", "--help"], [*SUBORD, "--version"]])
 def test_a_full_disk_is_a_plain_error(command: list[str], unbuffered: str) -> None:
@@ -182,6 +183,7 @@ def test_a_closed_standard_error_gets_nothing_and_the_output_neither(exit_code: 
     assert (done.stdout, done.stderr, done.returncode) == (b"", b"", exit_code)
 
 
+@pytest.mark.slow
 @over("exit_code", FAILURES)
 @over("unbuffered", ["", "1"])
 def test_a_standard_error_that_takes_nothing_keeps_the_exit_code(exit_code: int, unbuffered: str) -> None:

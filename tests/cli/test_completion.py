@@ -76,6 +76,7 @@ def completed(place: Path, *command: str) -> str:
     return " ".join(sorted({line.partition("\t")[0].strip() for line in done.stdout.splitlines()} - {""}))
 
 
+@pytest.mark.slow
 @over(("line", "words"), CASES)
 def test_bash_completes(place: Path, line: str, words: str) -> None:
     bash = installed("bash")
@@ -83,6 +84,7 @@ def test_bash_completes(place: Path, line: str, words: str) -> None:
     assert completed(place, bash, "--norc", "-c", BASH, "bash", line) == words
 
 
+@pytest.mark.slow
 @over(
     ("line", "words"),
     [*CASES, ("subord why @f", "@front"), ("subord members @members:g", "@members:gone @members:guest")],

@@ -139,6 +139,7 @@ def full(*_: Any) -> int:
     raise OSError(28, "No space left on device")
 
 
+@pytest.mark.slow
 def test_pictures_are_drawn_of_the_lines_of_the_file(stage: Stage, capsys: Said, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib", reason="needs matplotlib: pip install 'subord[plots]'")
     pictures = tmp_path / "pictures"

@@ -233,6 +233,7 @@ pieces = st.sampled_from(
 )
 
 
+@pytest.mark.slow
 @given(st.lists(pieces, max_size=14).map("".join))
 def test_what_is_understood_means_the_same_in_yaml(text: str) -> None:
     text = f"s:\n  a: n1\n  b{text}\n"

@@ -142,6 +142,7 @@ def test_an_answer_without_the_daemon_fits(tmp_path: Path, capsys: pytest.Captur
     fitting(command, capsys.readouterr().out)
 
 
+@pytest.mark.slow
 def test_the_result_of_a_campaign_fits(tmp_path: Path) -> None:
     file = tmp_path / "campaign.json"
     assert main(["simulate", "--seeds", "1", "--jobs", "1", "--json", str(file)]) == exit_codes.OK

@@ -67,6 +67,7 @@ def large() -> Iterator[str]:
         yield path
 
 
+@pytest.mark.slow
 @over("command", ASKING)
 def test_500_nodes_take_little_time(large: str, command: str) -> None:
     """Processor time of the whole command, one time of three, because the machine may be busy."""
@@ -81,6 +82,7 @@ def test_500_nodes_take_little_time(large: str, command: str) -> None:
     assert min(spent_s) < SPENT_S_MAX
 
 
+@pytest.mark.slow
 @over(
     ("command", "words", "variables", "is_coloured"),
     [
@@ -113,6 +115,7 @@ def test_colours(command: str, words: tuple[str, ...], variables: dict[str, str]
     assert (b"\x1b[" in shown) == is_coloured
 
 
+@pytest.mark.slow
 @over("command", ASKING)
 def test_a_reader_of_one_line_is_quiet(large: str, command: str) -> None:
     line = f'"$@" --socket {large} | head -n 1'

@@ -210,6 +210,7 @@ def with_terminal(words: str, typed: str) -> tuple[int, str]:
     return process.returncode, printed.decode()
 
 
+@pytest.mark.slow
 def test_the_passphrase_is_asked_for_on_the_terminal(signers: Signers) -> None:
     key = signers.key("ann", passphrase="open sesame")
     words = f"""

@@ -26,6 +26,7 @@ def slow_world(seed: int, one_way_s: float) -> SmallWorld:
     return world
 
 
+@pytest.mark.slow
 @over("one_way_s", [0.3, 0.8, 1.5])
 @over("seed", [1, 2])
 def test_a_cluster_forms_while_round_trips_are_longer_than_the_answer_time(seed: int, one_way_s: float) -> None:

@@ -204,6 +204,7 @@ def test_a_root_without_subordinates_delegates_nothing() -> None:
     assert not [message for *_, message in said if isinstance(message, Errand)]
 
 
+@pytest.mark.slow
 def test_in_a_dense_tree_nothing_is_delegated() -> None:
     world = SmallWorld.dense(100, 2)
     world.run(60)

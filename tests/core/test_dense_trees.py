@@ -77,6 +77,7 @@ def test_eleven_nodes_stand_as_in_figure_1(order: str, gap_s: float) -> None:
     assert (world.leaders(), world.changes()) == (FIGURE_1, before)
 
 
+@pytest.mark.slow
 @over("order", ORDERS)
 @over(("fanout", "size"), LEVEL_ENDS)
 def test_level_ends_together(fanout: int, size: int, order: str) -> None:

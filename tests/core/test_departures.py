@@ -13,6 +13,7 @@ from subord.core.settings import LAN
 from subord.sim.checkers.liveness import complaint
 
 
+@pytest.mark.slow
 def test_a_node_that_said_it_is_leaving_is_not_proposed_to_again() -> None:
     """F1: `leave 1-9` of 72 nodes with one guest slot; refusals name nodes that are leaving.
 

@@ -98,6 +98,7 @@ def test_the_first_return_is_at_once_and_later_ones_are_held() -> None:
     assert waited[1:] == pytest.approx([hold_s, 2 * hold_s, 4 * hold_s], abs=0.2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [3, 7])
 def test_a_root_that_flaps_moves_nodes_ever_more_rarely(size: int) -> None:
     """F2: off for 9 s and on for 9 s, thirty times: 85 moves of two nodes, as only guests were held.

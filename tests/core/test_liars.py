@@ -37,6 +37,7 @@ def aged(age_s: int) -> typing.Callable[[Message], Message]:
     return lie
 
 
+@pytest.mark.slow
 @over("age_s", [AGE_S_MAX - 1, AGE_S_MAX, AGE_S_MAX + 1, COUNT_TOP - 3, COUNT_TOP])
 def test_an_age_that_overflows_counts_against_the_liar_alone(age_s: int) -> None:
     """3 leads the liar and 1 leads 3. Each passes on what it accepted, after some time."""

@@ -271,6 +271,7 @@ def test_an_order_without_a_place_is_busy() -> None:
     assert [dict(each.missing) for each in stage.answers] == [{"busy": ALL}]
 
 
+@pytest.mark.slow
 def test_many_orders_leave_nothing() -> None:
     stage = Stage({1: 0, 2: 1, 3: 1, 4: 2})
     for _ in range(300):

@@ -248,6 +248,7 @@ def test_all_change_at_once_and_stay_in_order(world: SmallWorld, factor: float) 
     assert world.roots() == [1]
 
 
+@pytest.mark.slow
 def test_the_whole_order_is_turned_round(world: SmallWorld) -> None:
     for position in JOBS:
         performs(world, position, JOBS[16 - position])
@@ -286,6 +287,7 @@ def test_moves_by_choice_are_counted_and_bounded() -> None:
     world.run_until(lambda: rank_classes(world)[7] == class_of(1e7), within_s=2 * REST_S)
 
 
+@pytest.mark.slow
 def test_to_become_root_is_a_move_as_well() -> None:
     world = performing({1: 1e3, 2: 1e2, 3: 1.0})
     by_turns(world, 3, 1e6)

@@ -55,6 +55,7 @@ def test_runs_are_disjoint_ordered_and_as_few_as_possible(given_runs: list[Run])
         assert left.last + 1 < right.first or left.record != right.record
 
 
+@pytest.mark.slow
 @given(st.lists(runs, max_size=20), st.lists(runs, max_size=20))
 def test_what_changed_is_what_another_register_lacks(one: list[Run], other: list[Run]) -> None:
     register, copy = Register(SIZE, one), Register(SIZE, one)

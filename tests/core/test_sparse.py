@@ -190,6 +190,7 @@ def test_a_root_that_leaves_does_not_announce_itself() -> None:
     assert world.nodes[root].context.timers.at(Timer.ANNOUNCE) == inf
 
 
+@pytest.mark.slow
 def test_of_a_hundred_that_start_together_few_announce_themselves() -> None:
     world = empty(multicast=True)
     world.start_all(range(20_000, 60_000, 400))
@@ -263,6 +264,7 @@ def test_two_clusters_on_one_wire_stay_apart() -> None:
 # -- a new lowest -------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @over(
     ("position", "seeds"),
     [
@@ -288,6 +290,7 @@ def test_the_old_root_follows_a_new_lowest(position: int, seeds: tuple[int, ...]
 # -- guests -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_guest_does_not_ask_a_silent_home_and_goes_there_when_it_comes() -> None:
     """Every third address lives, which for most guests is no home. A resting guest asks the root alone."""
     world = empty()
@@ -370,6 +373,7 @@ def test_probes_cause_no_wake_up_and_block_nothing() -> None:
     assert not any(requests.awaits(each.position) for each in requests)
 
 
+@pytest.mark.slow
 @over("rest_s", [0.2, 0.4, 0.6, 0.8, 1.0])
 def test_a_rest_that_ends_while_an_adviser_is_asked_keeps_the_question(rest_s: float) -> None:
     """FAR is root; a node of the small tree asks it, and answers take 0.3 of 0.4 s."""

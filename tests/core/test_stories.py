@@ -541,6 +541,7 @@ def test_an_unknown_wire_version_is_answered_with_versions() -> None:
 # -- lost, doubled and late messages ----------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @over("times", [1, 2, 5])
 @over("kind", [Propose, Accept, Beat, Echo])
 def test_a_lost_message_while_joining_is_repeated(kind: type[Message], times: int) -> None:
@@ -553,6 +554,7 @@ def test_a_lost_message_while_joining_is_repeated(kind: type[Message], times: in
     assert_at_rest(world)
 
 
+@pytest.mark.slow
 @over("kind", [Echo, Beat, Back, Guide, Goodbye, Accept, Propose, Ask, Refuse])
 def test_a_lost_message_while_healing_is_repeated(kind: type[Message]) -> None:
     world = at_rest()

@@ -94,6 +94,7 @@ def test_a_leaf_that_reports_sixty_thousand_nodes() -> None:
     assert set(root.rows) == set(range(1, 16)) - {LIAR}, "they go with the liar"
 
 
+@pytest.mark.slow
 def test_reported_nodes_that_are_missing() -> None:
     world = with_liar()
     says_rows(world, LIAR, phantoms(LIAR, 1000, 60_000, missing=True))
@@ -103,6 +104,7 @@ def test_reported_nodes_that_are_missing() -> None:
     assert limited(world) == {ROWS_UNTRIED: {LEADER}}
 
 
+@pytest.mark.slow
 def test_reported_nodes_that_live_by_turns() -> None:
     """Missing rows leave no room beyond the bounds, and none behind them counts as living."""
     world = with_liar()
@@ -189,6 +191,7 @@ def test_a_correct_branch_that_is_withheld_is_listed_in_the_end(monkeypatch: pyt
     assert set(limited(world)) == {ROWS_UNTRIED}
 
 
+@pytest.mark.slow
 def test_a_wrong_verdict_is_corrected(monkeypatch: pytest.MonkeyPatch) -> None:
     """The root cannot reach the nodes below its subordinates for a minute; the subordinates can."""
     small(monkeypatch, 8, 2)

@@ -54,6 +54,7 @@ async def test_a_manager_that_is_killed_goes_on_where_it_was(stage: Stage, when:
     await managed(world, story, plan(max_nodes=2), kill)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("vanishes", [True, False])
 @pytest.mark.parametrize("stage", [*STEPS, Stage.SERVING])
 async def test_a_node_that_dies_is_removed_and_another_one_added(
@@ -109,6 +110,7 @@ async def test_what_does_not_answer_for_a_while_is_asked_again(what: str, autoju
     await managed(world, story, plan(max_nodes=2))
 
 
+@pytest.mark.slow
 async def test_the_cluster_of_the_text_grows_to_20_and_shrinks_to_one(autojump_clock: Any) -> None:
     """-m 20 -a 2, with 200 jobs of an hour that come at once."""
     options = Options(max_nodes=20, add_nodes_per_iter=2)
@@ -133,6 +135,7 @@ async def test_the_cluster_of_the_text_grows_to_20_and_shrinks_to_one(autojump_c
     assert all(each % HOUR > 45 * MINUTE for each in world.paid_s), "an hour that is paid for is used"
 
 
+@pytest.mark.slow
 async def test_from_one_to_a_hundred_and_back(autojump_clock: Any) -> None:
     world = World(max_nodes=100, min_nodes=1, tick_s=20)
 
@@ -147,6 +150,7 @@ async def test_from_one_to_a_hundred_and_back(autojump_clock: Any) -> None:
     assert len(world.launched) == len(world.stopped) == 99
 
 
+@pytest.mark.slow
 async def test_a_hundred_removals_under_load_kill_no_job(autojump_clock: Any) -> None:
     """Short jobs come all the time, and now and then none, just when nodes are removed."""
     world = World(max_nodes=40, min_nodes=3, seed=7, boot_s=5, rush=0.3)
@@ -206,6 +210,7 @@ async def troubled(seed: int, *, list_is_known: bool) -> World:
     return world
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 async def test_after_any_trouble_no_node_is_half_in_the_cluster(seed: int, autojump_clock: Any) -> None:
     world = await troubled(seed, list_is_known=seed % 2 == 0)

@@ -136,6 +136,7 @@ async def test_starts_that_fail_are_told(autojump_clock: Any) -> None:
     await managed(world, story, plan())
 
 
+@pytest.mark.slow
 async def test_nodes_that_never_come_up_are_begun_ever_more_seldom(autojump_clock: Any) -> None:
     """Each is paid for."""
     world = World(boot_s=1e9, max_nodes=4)

@@ -41,6 +41,7 @@ def files_of_at_most(size: int) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [1, 2, 300])
 def test_there_are_six_pictures_of_800_by_400_dots(plotter: Plotter, tmp_path: Path, number: int) -> None:
     plotter.write(rows(number), str(tmp_path))
@@ -55,6 +56,7 @@ def test_each_curve_has_a_label() -> None:
     assert set(LABELS) == set(PLOTS)
 
 
+@pytest.mark.slow
 def test_pictures_that_cannot_be_written_are_as_they_were(plotter: Plotter, tmp_path: Path) -> None:
     plotter.write(rows(2), str(tmp_path))
     before = {each.name: each.read_bytes() for each in tmp_path.iterdir()}

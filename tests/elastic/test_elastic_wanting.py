@@ -272,6 +272,7 @@ async def test_the_death_of_the_manager_changes_nothing(stage: Stage, when: str,
     await managed(world, story, plan(decides="slurm", interval_s=10, max_nodes=2), kill)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(6))
 async def test_nothing_is_lost_while_all_kinds_of_things_fail(seed: int, autojump_clock: Any) -> None:
     world = Saving(max_nodes=4, seed=seed, deadly=0.01)

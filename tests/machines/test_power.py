@@ -320,6 +320,7 @@ async def test_starts_at_once_are_judged_one_after_the_other(one: LibvirtPower) 
     assert sum(isinstance(each, Done) for each in outcomes) == 5
 
 
+@pytest.mark.slow
 async def test_twelve_servers_are_filled_and_none_more(tmp_path: Path) -> None:
     powers = [power_at(host_file(tmp_path / f"s{number}.xml", gib=1), f"s{number}") for number in range(SERVERS)]
     started, full = 0, 0

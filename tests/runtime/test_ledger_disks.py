@@ -148,6 +148,7 @@ def held(sink: Any) -> list[tuple[Any, ...]]:
     ).fetchall()
 
 
+@pytest.mark.slow
 def test_a_sink_has_each_name_once(place: str) -> None:
     rows = [Row("10.0.0.4", 1 << 41, each, "test", b"%d" % each) for each in range(1, 4)]
     sink = open_sink(place)

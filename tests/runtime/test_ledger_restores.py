@@ -107,6 +107,7 @@ def base(request: pytest.FixtureRequest, tmp_path: Path) -> Backups:
     return found
 
 
+@pytest.mark.slow
 def test_a_new_sink_and_one_as_it_was_left_have_nothing_to_tell(base: Backups) -> None:
     for _ in range(3):
         sink = base.store(rows(A, 1, 3))

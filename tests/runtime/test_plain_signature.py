@@ -184,6 +184,7 @@ async def by_ssh_keygen(signers: Signers, *given: object, monkeypatch: pytest.Mo
         return await Operators(str(signers.file)).verify(*given)  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 async def test_both_say_the_same(signers: Signers, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     case = CASES[name]
@@ -202,6 +203,7 @@ async def test_both_say_the_same(signers: Signers, name: str, monkeypatch: pytes
 ALPHABET = '\0\t\n\r !"#*,-./0A=Z@_az\x0b\x85\u2028é'
 
 
+@pytest.mark.slow
 async def test_no_change_of_a_byte_is_accepted_that_ssh_keygen_refuses(
     signers: Signers, monkeypatch: pytest.MonkeyPatch
 ) -> None:

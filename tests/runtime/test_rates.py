@@ -78,6 +78,7 @@ def test_the_frequency_of_updates_changes_nothing() -> None:
     assert often.level == pytest.approx(rate.after_steady(0.0, LONG_S + 3600).level, rel=1e-9)
 
 
+@pytest.mark.slow
 @over("half_lives", [0.1, 0.25, 0.5, 0.99, 1.0, 1.01, 2.0, 10.0, 40.0])
 def test_a_steady_node_is_right_from_the_start(half_lives: float) -> None:
     until = half_lives * HALF_LIFE_S

@@ -142,6 +142,7 @@ def test_a_replayed_datagram_does_not_use_up_the_challenges_of_others() -> None:
     assert sum(heard) >= 18  # two may share a bucket with the flood
 
 
+@pytest.mark.slow
 def test_challenges_per_second_are_limited() -> None:
     b = node(B)
     ends = [(f"10.{number >> 8}.{number & 255}.9", 7117) for number in range(1, 3001)]

@@ -78,6 +78,7 @@ class LossyNetwork:
                 self.sealers[chance.choice(ENDS)]._peers.clear()
 
 
+@pytest.mark.slow
 @over("trusted", [True, False])
 @over("seed", range(40))
 def test_after_faults_all_nodes_reach_each_other(seed: int, *, trusted: bool) -> None:

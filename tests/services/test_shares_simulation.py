@@ -149,6 +149,7 @@ def test_skewed_reports_come_once_in_a_period() -> None:
     assert usage == [pytest.approx(ROW)] * 10
 
 
+@pytest.mark.slow
 def test_equal_seeds_give_equal_runs() -> None:
     first, again, other = (experiments.play(4, seed, Bank(), is_skewed=True) for seed in (1, 1, 2))
     assert first == again != other

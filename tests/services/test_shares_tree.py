@@ -17,6 +17,8 @@ from subord.services.shares.simulation.serving import fluid, lottery
 from subord.services.shares.simulation.tree import Lie, SharingTree
 from subord.sim.services.still import complete
 
+pytestmark = pytest.mark.slow
+
 NODES, FANOUT = 100, 10
 ROUND_S = 0.3
 WITHIN = 2.0
@@ -363,7 +365,6 @@ class Disasters:
             }
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 def test_after_any_disasters_the_shares_are_back(seed: int) -> None:
     disasters = Disasters(seed)
@@ -408,7 +409,6 @@ LIES = {
 }
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("word", NONSENSE)
 def test_nonsense_is_dropped_and_named(word: str) -> None:
     cluster = settled()
@@ -422,7 +422,6 @@ def test_nonsense_is_dropped_and_named(word: str) -> None:
     assert is_back(cluster.usage(1.2))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("word", LIES)
 @pytest.mark.parametrize("liar", [12, 50])
 def test_the_lies_of_a_leaf_have_a_bounded_effect(word: str, liar: int) -> None:
@@ -437,7 +436,6 @@ def test_the_lies_of_a_leaf_have_a_bounded_effect(word: str, liar: int) -> None:
     assert (cluster.overview(1).told, cluster.overview(1).left_out) == (NODES, ())
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("word", LIES)
 def test_the_lies_of_a_leader_move_no_more_than_its_branch(word: str) -> None:
     """11 of 100 nodes: they may get and take what they like, and no other branch pays more than that."""

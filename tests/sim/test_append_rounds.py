@@ -22,6 +22,7 @@ from subord.sim.services.truth import LEASED
 ROUNDS = Aim(rounds=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "seeds",
     [
@@ -41,6 +42,7 @@ def broken(seeds: range) -> set[str]:
     return {campaign.try_seed(seed, aim=ROUNDS).broken for seed in seeds}
 
 
+@pytest.mark.slow
 def test_an_agent_that_forgets_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     """It runs a tag again that comes again."""
     act = Agents.act
@@ -53,6 +55,7 @@ def test_an_agent_that_forgets_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "C3" in broken(range(2))
 
 
+@pytest.mark.slow
 def test_a_node_that_runs_nothing_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     act = Orders._act
 
@@ -64,12 +67,14 @@ def test_a_node_that_runs_nothing_is_seen(monkeypatch: pytest.MonkeyPatch) -> No
     assert broken(range(2)) == {"C10"}
 
 
+@pytest.mark.slow
 def test_an_outcome_without_a_run_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     began = "subord.sim.services.lease_judge.LeaseJudge.began"
     monkeypatch.setattr(began, lambda judge, position, tag: judge.alone_s.update({(position, tag): 0.0}))
     assert broken(range(2)) == {"C6"}
 
 
+@pytest.mark.slow
 def test_a_seed_is_the_same_each_time() -> None:
     plays = [RoundPlay(draw(3, aim=ROUNDS)) for _ in range(2)]
     lines: list[list[str]] = [[], []]
@@ -81,6 +86,7 @@ def test_a_seed_is_the_same_each_time() -> None:
     assert len(faults) > 1
 
 
+@pytest.mark.slow
 def test_the_command_that_replays_a_seed_plays_rounds(capsys: pytest.CaptureFixture[str]) -> None:
     command = campaign.replay(1, aim=ROUNDS)
     assert command == "subord simulate --seed 1 --rounds --trace"

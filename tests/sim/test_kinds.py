@@ -24,6 +24,7 @@ def drawn(kind: str, seeds: range = SEEDS) -> list[Scenario]:
     return [draw(seed, "ip", Aim(kinds=(kind,))) for seed in seeds]
 
 
+@pytest.mark.slow
 @over("kind", KINDS)
 def test_a_kind_can_be_drawn_alone_written_and_read(kind: str) -> None:
     for script in drawn(kind, range(30)):
@@ -103,6 +104,7 @@ def test_a_mass_leave_with_one_guest_slot(seed: int) -> None:
     assert campaign.run([seed], aim=aim).failed == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [9])
 def test_flipped_bits(seed: int) -> None:
     assert campaign.run([seed], aim=Aim(nodes=(3, 14), kinds=("flip",))).failed == []

@@ -70,6 +70,7 @@ def test_each_part_is_judged_while_a_partition_lasts() -> None:
     assert [p for p in play.world.nodes if play.world.leader_of(p) == 0] == [1, 4]
 
 
+@pytest.mark.slow
 def test_settle_can_fail() -> None:
     with pytest.raises(Violation, match="L1 at"):
         played('do = "link", source = "all", target = "all", loss = 1.0', 'do = "settle", rests = false')

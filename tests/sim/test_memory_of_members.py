@@ -48,6 +48,7 @@ def first_fault() -> Violation | None:
     return None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "seed",
     [

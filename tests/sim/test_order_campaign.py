@@ -14,7 +14,7 @@ from subord.sim.draw.seed import draw
 from subord.sim.services.play import OrderPlay
 
 SERVICES = Aim(services=True)
-QUICK = 5
+QUICK = 3
 PARTS = [range(max(first, QUICK), first + 25) for first in range(0, 200, 25)]
 
 
@@ -23,6 +23,7 @@ def test_some_seeds_hold() -> None:
     assert summary.failed == [], "\n".join(campaign.report(summary))
 
 
+@pytest.mark.slow
 def test_a_tree_that_has_just_joined_another_one_is_not_yet_a_part_of_all() -> None:
     """Seed 1130: 19 comes with four nodes below it 0.3 s before the answer of the root that it comes to."""
     summary = campaign.run([1130], aim=SERVICES)
@@ -38,6 +39,7 @@ def test_two_hundred_seeds_hold(seeds: range) -> None:
     assert summary.failed == [], "\n".join(campaign.report(summary))
 
 
+@pytest.mark.slow
 def test_a_seed_is_the_same_each_time() -> None:
     plays = [OrderPlay(draw(3, aim=SERVICES)) for _ in range(2)]
     lines: list[list[str]] = [[], []]
@@ -48,6 +50,7 @@ def test_a_seed_is_the_same_each_time() -> None:
     assert any("told" in each for each in lines[0])
 
 
+@pytest.mark.slow
 def test_the_command_that_replays_a_seed_plays_orders(capsys: pytest.CaptureFixture[str]) -> None:
     command = campaign.replay(1, aim=SERVICES)
     assert command == "subord simulate --seed 1 --services --trace"

@@ -13,6 +13,7 @@ from subord.core.vacancies.branch_index import STEPS_MAX
 from subord.sim.rootload import FIRST_INCARNATION, RootLoad, Steps, longest_steps
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fanout", [2, 8])
 def test_the_rows_that_one_step_settles_have_a_bound(monkeypatch: pytest.MonkeyPatch, fanout: int) -> None:
     """Counted instead of timed."""
@@ -30,6 +31,7 @@ def test_the_rows_that_one_step_settles_have_a_bound(monkeypatch: pytest.MonkeyP
     assert steps.longest[0] <= SETTLED_MAX + CHANGES_MAX < STEPS_MAX
 
 
+@pytest.mark.slow
 def test_the_garbage_collector_visits_no_object_for_each_node() -> None:
     """Python collects while the list grows; with 100,000 entries to visit that took 20 ms."""
     tracked = []

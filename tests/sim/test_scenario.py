@@ -70,6 +70,7 @@ ORDERS = of(
 )
 
 
+@pytest.mark.slow
 @over(
     ("there", "instead", "complaint"),
     [

@@ -208,6 +208,7 @@ def test_remove_is_refused_while_a_node_does_not_have_the_newest_ring() -> None:
     assert {ring.revision for ring in rings_of(play).of.values()} == {2}
 
 
+@pytest.mark.slow
 def test_a_key_that_is_removed_before_the_new_one_is_everywhere_splits_the_tree() -> None:
     forced = REMOVE + ", forced = true"
     play = played(*AWAY, INSTALL, WAIT, USE, WAIT, forced, WAIT, *BACK)
@@ -245,6 +246,7 @@ def test_the_disk_keeps_the_ring_and_an_old_image_brings_back_the_former_one() -
     assert rings_of(former).of[5].revision == 2
 
 
+@pytest.mark.slow
 def test_a_root_that_restarts_with_the_former_file_is_found_by_announcements() -> None:
     """Seeds 11 and 33 of the kind `rotation`: the root cannot read announcements under the new key alone."""
     cluster = 'positions = "8928,11240,14034,48788", announce = true, disk = false'
@@ -304,6 +306,7 @@ def forged(play: Play) -> Document:
     return Document(*ring_order(FORGED, members.wall_ms(1)), b"not of the operator")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("liar", [1, 2, 7])
 def test_a_ring_that_no_operator_signed_reaches_no_node(liar: int) -> None:
     play = played()

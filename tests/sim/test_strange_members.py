@@ -36,6 +36,7 @@ def test_a_lie_is_another_message_and_fits_a_datagram(what: LieName) -> None:
     assert all(isinstance(each, Beat) or each is Fault.MALFORMED for each in decoded)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", get_args(LieName))
 def test_a_liar_is_not_judged_and_all_heals_when_it_has_ended(what: LieName) -> None:
     play = played(f'do = "lie", nodes = "2", what = "{what}"', 'do = "pass", s = 10')

@@ -146,6 +146,7 @@ def test_the_used_shares_are_measured() -> None:
     assert shares["moves"] == pytest.approx(2 / (2 * 0 + 2 + 2 + 12), abs=0.5)
 
 
+@pytest.mark.slow
 def test_a_bound_between_two_looks_is_judged_at_its_moment() -> None:
     """Services, seed 6606: whole after 8.13 s, seen at 8.25 s, 8.135 s allowed."""
 
@@ -189,12 +190,14 @@ steps = [
     assert campaign.try_script(script, 1).broken == ""
 
 
+@pytest.mark.slow
 def test_l10_guests_that_stay_deep_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
     assert campaign.try_script(read(FROM_BEHIND), 1).broken == ""
     monkeypatch.setattr(mapping, "better_place", lambda *_: None)
     assert campaign.try_script(read(FROM_BEHIND), 1).broken == "L10"
 
 
+@pytest.mark.slow
 def test_a_campaign_tells_how_much_of_each_bound_was_used() -> None:
     told = "\n".join(campaign.report(campaign.run(range(1, 4), jobs=1)))
     assert all(f"share of the tight bound {name}: median" in told for name in BOUNDS)
