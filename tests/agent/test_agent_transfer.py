@@ -226,7 +226,7 @@ async def test_a_plan_that_cannot_be_followed_is_refused(node: Node, body: bytes
 
 @pytest.mark.parametrize(
     ("changed", "words"),
-    [({"batch": ""}, "transfer.batch is empty on this node")],
+    [({"batch": ""}, "transfer.batch was empty when the agent of this node started, which the plan names")],
     ids=["none"],
 )
 async def test_a_node_without_what_it_needs_says_so(node: Node, changed: dict[str, Any], words: str) -> None:
@@ -238,6 +238,7 @@ async def test_a_node_without_what_it_needs_says_so(node: Node, changed: dict[st
     last = said[-1]
     assert isinstance(last, State)
     assert (last.word, words in last.detail) == (state.FAILED, True)
+    assert "`systemctl restart subord.service subord-agent.service`" in last.detail
     assert last.detail.endswith("no job crosses, and those that are away run on")
 
 

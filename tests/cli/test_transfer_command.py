@@ -32,6 +32,8 @@ LINES = [
     "at most 16 jobs come, while at most 4 jobs wait here, each as the user of the same name",
     "a look at the batch system each 5 s, permits for 30 s; mapped: 1 user",
 ]
+MEND = "set it, unless it is set since, and give `systemctl restart subord.service subord-agent.service`"
+"""A daemon that was not restarted does not know what stands in the file now."""
 COMPARE = f"compare with `subord transfer key` of the other cluster: SHA-256 {fingerprint(CERTIFICATE)}"
 
 
@@ -208,7 +210,7 @@ def test_an_unknown_host(node: str, capsys: Said, tmp_path: Path) -> None:
 @over(
     ("batch", "exit_code", "words"),
     [
-        ("", exit_codes.CONFIGURATION, "10.0.0.1 has no batch system: set transfer.batch"),
+        ("", exit_codes.CONFIGURATION, f"transfer.batch was empty when the daemon of 10.0.0.1 started: {MEND} there"),
         (None, exit_codes.TRY_AGAIN, "whether 10.0.0.4 has a batch system is not known: the node is down"),
     ],
 )
@@ -288,7 +290,7 @@ def test_setup_needs_a_plan_and_grid_engine(stage: TransferStage, capsys: Said) 
     assert (code, "there is no plan with transfer queues" in err) == (exit_codes.CONFIGURATION, True)
     stage.hold(1)
     code, _, err = stage.type(capsys, "setup", "--apply")
-    assert (code, "this node has no batch system" in err) == (exit_codes.CONFIGURATION, True)
+    assert (code, f"when the daemon of this node started: {MEND}, or" in err) == (exit_codes.CONFIGURATION, True), err
 
 
 @over(

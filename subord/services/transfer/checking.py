@@ -16,12 +16,16 @@ from subord.services.batch.programs import missing_programs
 
 RUNUSER = "runuser"
 RUN = Path("/run")
+RESTART = "`systemctl restart subord.service subord-agent.service`"
+"""Daemon and agent read the table only when they start, so what they lack may stand in the file."""
+SET = f"set it, unless it is set since, and give {RESTART}"
 
 
 def hosting_fault(config: TransferConfig) -> str:
     """Why this node cannot be the transfer host of a plan; "": nothing speaks against it."""
     if not config.batch:
-        return "transfer.batch is empty on this node, which the plan names as transfer host: name its batch system"
+        when = "when the agent of this node started, which the plan names as transfer host"
+        return f"transfer.batch was empty {when}: {SET}"
     return ""
 
 

@@ -27,6 +27,7 @@ from subord.core.address.network import Network
 from subord.core.carriage.documents import TRANSFER
 from subord.services.asking import DAEMON_BUDGET_S_MAX
 from subord.services.following import wrapped
+from subord.services.transfer.checking import SET
 from subord.services.transfer.commands.given import FILE_BYTES_MAX, Given, GivenError, parsed
 from subord.services.transfer.commands.layout import CONFLICT, heading, is_in_force, plan_lines
 from subord.services.transfer.plan import BODY_MAX, Plan, encode_plan
@@ -146,7 +147,7 @@ def _batch(arguments: argparse.Namespace, plan: Plan, host: str) -> str | None:
         text = f"whether {host} has a batch system is not known: {why}; try again, or {FORCE}; {NOTHING}"
         raise CommandError(text, exit_codes.TRY_AGAIN)
     if not batch:
-        text = f"{host} has no batch system: set transfer.batch in its configuration, or give --host"
+        text = f"transfer.batch was empty when the daemon of {host} started: {SET} there, or give --host"
         raise CommandError(f"{text}; {FORCE}; {NOTHING}", exit_codes.CONFIGURATION)
     return batch
 

@@ -28,6 +28,7 @@ from subord.services.batch.records import Done, Outcome
 from subord.services.batch.running import Commands
 from subord.services.transfer.cells.gridengine import setup
 from subord.services.transfer.cells.gridengine.settings import Settings, printed, ranges_in
+from subord.services.transfer.checking import SET
 from subord.services.transfer.commands.key import SITE
 from subord.services.transfer.commands.publishing import PATH
 from subord.services.transfer.thresholds import threshold_of
@@ -84,7 +85,7 @@ def _demand(plan: Document, site: Document) -> None:
         text = "there is no plan with transfer queues: publish one with `subord transfer plan`"
         raise CommandError(f"{text}; {NOTHING}", exit_codes.CONFIGURATION)
     if site["batch"] not in (GRIDENGINE, SLURM):
-        text = "this node has no batch system: set transfer.batch in its configuration, or use the transfer host"
+        text = f"transfer.batch was empty when the daemon of this node started: {SET}, or use the transfer host"
         raise CommandError(f"{text}; {NOTHING}", exit_codes.CONFIGURATION)
 
 
