@@ -32,11 +32,12 @@ from subord.runtime.transfer.state import State
 from subord.runtime.transfer.talk import decode_said
 from subord.services.role import GRACE_S
 from subord.services.transfer import agent as transfer_agent
-from subord.services.transfer import away, checking, home
+from subord.services.transfer import away, checking, home, thresholds
 from subord.services.transfer.driving import role
 from subord.services.transfer.jobs import Key, Spec
 from subord.services.transfer.linking.certificate import Identity, ensured
 from subord.services.transfer.linking.counts import Counts
+from subord.services.transfer.local import Sense, line_of
 from subord.services.transfer.plan import Peer, Plan, TransferQueue
 from subord.services.transfer.records import Begun, Records
 from subord.services.transfer.states import HomeRecord, HomeState
@@ -213,6 +214,28 @@ async def test_an_operator_who_is_revoked_ends_the_work(node: Node, clock: objec
         assert not node.has_socket
 
 
+async def sensed(node: Node) -> None:
+    """As the load sensor asks."""
+    async with await trio.open_unix_socket(node.config.socket) as stream:
+        await stream.send_all(line_of(Sense()))
+        assert await stream.receive_some(100)
+
+
+async def test_a_load_sensor_that_does_not_ask_is_told(
+    node: Node, clock: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An execd that was not restarted after `subord transfer setup` does not run it, and no job leaves."""
+    monkeypatch.setattr(thresholds, "SENSOR_S_MAX", 6.0)
+    async with node.running(), node.following(plan(1)) as talk:
+        found = await talk.state(lambda each: each.at)
+        assert not found.sensor_fault, "it has time to ask"
+        found = await talk.state(lambda each: each.sensor_fault)
+        assert "has not asked the agent for 60 s" in found.sensor_fault
+        assert "restart the execd of this host" in found.sensor_fault
+        await sensed(node)
+        await talk.state(lambda each: not each.sensor_fault)
+
+
 # -- faults ---------------------------------------------------------------------------------------------------------
 
 
@@ -334,7 +357,7 @@ async def test_records_that_cannot_be_written_end_the_work(
     monkeypatch.setattr(Records, "write", full)
     async with node.running(), node.following(plan(1)) as talk:
         await talk.state(lambda each: each.at)
-        from subord.services.transfer.local import Start, line_of
+        from subord.services.transfer.local import Start
 
         async with await trio.open_unix_socket(node.config.socket) as stream:
             await stream.send_all(line_of(Start(job="12", queue="transfer")))

@@ -130,6 +130,15 @@ def test_what_is_wrong_stands_in_the_status(stage: TransferStage, capsys: Said) 
     assert any(line.endswith("none may come now") for line in lines)
 
 
+def test_a_load_sensor_that_does_not_ask_stands_in_the_status(stage: TransferStage, capsys: Said) -> None:
+    stage.transfer(sensor_fault="the load sensor has not asked the agent for 60 s")
+    code, lines, _ = stage.type(capsys, "status")
+    assert code == exit_codes.NOT_REACHED
+    assert "the load sensor has not asked the agent for 60 s" in lines
+    _, lines, _ = stage.type(capsys, "status", "--json")
+    assert fitting("transfer-status", lines[0])["host"]["sensor_fault"].startswith("the load sensor")
+
+
 def test_a_host_that_fails(stage: TransferStage, capsys: Said) -> None:
     found = stage.transfer()
     stage.say(msgspec.structs.replace(found, word=FAILED, detail="the disk is full"), 1)

@@ -27,11 +27,13 @@ from subord.services.transfer.plan import (
 from subord.services.transfer.thresholds import (
     NOT_KNOWN,
     SENSOR_S,
+    SENSOR_S_MAX,
     advice,
     idle_margin,
     is_alarm,
     is_idle,
     sensed,
+    sensor_fault,
     sensor_report,
     threshold_of,
 )
@@ -86,6 +88,21 @@ def test_how_many_come_before_a_cluster_is_not_idle(pending: int, most: int | No
 def test_what_the_sensor_tells(pending: int | None, age_s: float, value: int) -> None:
     assert sensed(pending, age_s, 5) == value
     assert SENSOR_S == 9
+
+
+@over(
+    ("batch", "queues", "silent_s", "is_told"),
+    [
+        ("gridengine", PLAN.queues, SENSOR_S_MAX, False),
+        ("gridengine", PLAN.queues, SENSOR_S_MAX + 0.1, True),
+        ("gridengine", (), 1000.0, False),
+        ("slurm", PLAN.queues, 1000.0, False),
+    ],
+)
+def test_a_sensor_is_missed_where_there_is_one(
+    batch: str, queues: tuple[object, ...], silent_s: float, *, is_told: bool
+) -> None:
+    assert bool(sensor_fault(batch, queues, silent_s)) == is_told
 
 
 def test_the_sensor_speaks_as_grid_engine_reads() -> None:

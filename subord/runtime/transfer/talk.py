@@ -23,7 +23,16 @@ from subord.runtime.transfer.state import (
 
 FRAME_BYTES_MAX: Final = 4 << 20
 """Of a State in which each text has its full length, in four bytes a character."""
-_TEXTS: Final = ("detail", "batch", "fault", "link_fault", "listening_fault", "refused_last", "file_fault")
+_TEXTS: Final = (
+    "detail",
+    "batch",
+    "fault",
+    "link_fault",
+    "listening_fault",
+    "sensor_fault",
+    "refused_last",
+    "file_fault",
+)
 _SHORTS: Final = ("cluster", "peer")
 _NUMBERS: Final = (
     "leaving",

@@ -7,6 +7,7 @@ transfer queue follows from it.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Final, NamedTuple
 
 SENSOR_S: Final = 9
@@ -16,6 +17,14 @@ STALE_POLLS: Final = 3
 NOT_KNOWN: Final = 99_999
 """What the sensor tells then: above any threshold, so no job is dispatched to the transfer queue."""
 _SHARE, _SHARE_OF_MANY, _IDLE_SHARE = 4, 10, 10
+
+
+SENSOR_S_MAX: Final = 60.0
+"""Execd asks the load sensor for each report of the load, SENSOR_S apart."""
+NOT_SENSED: Final = (
+    f"the load sensor of this host has not asked the agent for {SENSOR_S_MAX:g} s: restart the execd of this host "
+    "(Debian: `service gridengine-exec restart`); it runs what `subord transfer setup --apply` has set when it starts"
+)
 
 
 class Advice(NamedTuple):
@@ -59,6 +68,12 @@ def sensed(pending: int | None, age_s: float, poll_s: float) -> int:
     if pending is None or age_s > STALE_POLLS * poll_s:
         return NOT_KNOWN
     return min(pending, NOT_KNOWN)
+
+
+def sensor_fault(batch: str, queues: Collection[object], silent_s: float) -> str:
+    """Why the batch system does not hear how many jobs wait in the other cluster; "": it does, or needs not. Only
+    Grid Engine has a load sensor, for jobs that leave. `queues`: of the plan. `silent_s`: since the sensor has asked."""
+    return NOT_SENSED if batch == "gridengine" and queues and silent_s > SENSOR_S_MAX else ""
 
 
 def sensor_report(name: str, value: int) -> str:

@@ -42,7 +42,7 @@ def _is_settled(found: Document) -> bool:
     if not is_in_force(found["plan"]):
         return follow
     host = found["host"]
-    return follow and host is not None and not (host["fault"] or host["link"]["fault"])
+    return follow and host is not None and not (host["fault"] or host["sensor_fault"] or host["link"]["fault"])
 
 
 def lines_of(found: Document, names: Mapping[str, str]) -> Iterator[str]:
@@ -69,6 +69,7 @@ def host_lines(host: Document) -> Iterator[str]:
     if host["state"] != TRANSFERS:
         yield from wrapped(before(host), "")
     yield from _batch(host)
+    yield from _sensor(host)
     yield from _link(host)
     leaving = numbers(host["leaving"]) or NONE
     yield f"jobs that leave: {leaving}; {count(host['starters'], 'method')} wait{_s(host['starters'])} for their end"
@@ -121,6 +122,11 @@ def _batch(host: Document) -> Iterator[str]:
     else:
         waits = "not known" if host["pending"] is None else str(host["pending"])
         yield f"{host['batch']} was seen {age(host['poll_age_s'])} ago: jobs that wait here: {waits}"
+
+
+def _sensor(host: Document) -> Iterator[str]:
+    if host["sensor_fault"]:
+        yield from wrapped(host["sensor_fault"], "")
 
 
 def _link(host: Document) -> Iterator[str]:

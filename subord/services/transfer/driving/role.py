@@ -34,6 +34,7 @@ from subord.services.transfer.linking.context import ends_of
 from subord.services.transfer.linking.link import Link
 from subord.services.transfer.plan import Plan
 from subord.services.transfer.records import Records
+from subord.services.transfer.thresholds import sensor_fault
 
 logger = logging.getLogger("subord")
 HALTED: Final = "no job crosses, and those that are away run on"
@@ -108,7 +109,7 @@ class Role(role.Role):
                 await self._wake.wait(self._plan.poll_s)
 
     def _seen(self, driver: Driver, link: Link) -> State:
-        polling, exchanging = driver.polling, driver.exchanging
+        polling, exchanging, starters = driver.polling, driver.exchanging, driver.starters
         last = max(driver.packing.faults, driver.coming.faults, key=lambda each: each.at)
         seen = Seen(
             at=polling.at,
@@ -119,7 +120,8 @@ class Role(role.Role):
             asked_at=exchanging.asked_at,
             link_fault=exchanging.fault,
             listening_fault=link.listening_fault,
-            starters=len(driver.starters),
+            sensor_fault=sensor_fault(self._context.transfer.batch, self._plan.queues, starters.silent_s),
+            starters=len(starters),
             files={"sent": driver.coming.sent, "received": driver.received},
             file_failures=driver.packing.faults.failed + driver.coming.faults.failed,
             directories=len(driver.coming.places),

@@ -76,6 +76,7 @@ class Starters:
         self._retry_s = retry_s
         self._owners = Owners()
         self._describing = Describing(cell, retry_s)
+        self._sensed_at = sides.clock()
         self._waiters = dict[Key, Waiter]()
         self._over = dict[int, Key]()
         """By the request, between its answer and the word whether it was read."""
@@ -138,9 +139,15 @@ class Starters:
         await self._sides.commit()
         self._attend()
 
+    @property
+    def silent_s(self) -> float:
+        """Since the load sensor has asked, or the agent has begun."""
+        return self._sides.clock() - self._sensed_at
+
     async def sense(self) -> int:
         """How many jobs wait in the other cluster."""
         await trio.lowlevel.checkpoint()
+        self._sensed_at = self._sides.clock()
         plan, sending = self._sides.home.plan, self._sides.home.sending
         if plan.is_off or not plan.queues:
             return NOT_KNOWN

@@ -136,6 +136,7 @@ def _host(node: NodeApi, plan: Plan, host: _Host) -> HostDocument:
         poll=time_of(seen.at),
         poll_age_s=age_of(seen.at, now),
         fault=seen.fault,
+        sensor_fault=seen.sensor_fault,
         link=_link(seen, now),
         peer_pending=seen.peer_pending,
         offer=seen.offer,
