@@ -72,7 +72,8 @@ def sensed(pending: int | None, age_s: float, poll_s: float) -> int:
 
 def sensor_fault(batch: str, queues: Collection[object], silent_s: float) -> str:
     """Why the batch system does not hear how many jobs wait in the other cluster; "": it does, or needs not. Only
-    Grid Engine has a load sensor, for jobs that leave. `queues`: of the plan. `silent_s`: since the sensor has asked."""
+    Grid Engine has a load sensor, for jobs that leave. `queues`: of the plan. `silent_s`: since the sensor has
+    asked."""
     return NOT_SENSED if batch == "gridengine" and queues and silent_s > SENSOR_S_MAX else ""
 
 
