@@ -326,6 +326,20 @@ async def test_a_socket_that_cannot_be_made_is_told(node: Node) -> None:
     assert "correct transfer.socket" in said[-1].detail
 
 
+async def test_lines_that_the_unit_lacks_are_told(node: Node, clock: object, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A socket that cannot be made is a fault of the unit then, and not of transfer.socket."""
+    fault = "install subord-agent-transfer.conf, which lacks RuntimeDirectory=subord-transfer"
+    monkeypatch.setattr(role, "lacking", lambda _: fault)
+    async with node.running(), node.following(plan(1)) as talk:
+        assert (await talk.state(lambda each: each.at)).unit_fault == fault
+    node.config = msgspec.structs.replace(node.config, socket=str(node.top / "nowhere" / "socket"))
+    async with node.running():
+        *said, _ = await node.ended(plan(2))
+    assert isinstance(said[-1], State)
+    assert f"cannot be made: No such file or directory: {fault}" in said[-1].detail
+    assert "correct transfer.socket" not in said[-1].detail
+
+
 def put_there(path: str, kind: str) -> Callable[[], bool]:
     """What is no socket, and whether it is there."""
     own, file = Path(path), Path(f"{path}.other" if kind == "link" else path)

@@ -139,6 +139,15 @@ def test_a_load_sensor_that_does_not_ask_stands_in_the_status(stage: TransferSta
     assert fitting("transfer-status", lines[0])["host"]["sensor_fault"].startswith("the load sensor")
 
 
+def test_lines_that_the_unit_lacks_stand_in_the_status(stage: TransferStage, capsys: Said) -> None:
+    stage.transfer(unit_fault="install subord-agent-transfer.conf, which lacks IPAddressDeny=")
+    code, lines, _ = stage.type(capsys, "status")
+    assert code == exit_codes.NOT_REACHED
+    assert "install subord-agent-transfer.conf, which lacks IPAddressDeny=" in lines
+    _, lines, _ = stage.type(capsys, "status", "--json")
+    assert fitting("transfer-status", lines[0])["host"]["unit_fault"].startswith("install ")
+
+
 def test_a_host_that_fails(stage: TransferStage, capsys: Said) -> None:
     found = stage.transfer()
     stage.say(msgspec.structs.replace(found, word=FAILED, detail="the disk is full"), 1)

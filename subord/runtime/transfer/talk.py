@@ -30,6 +30,7 @@ _TEXTS: Final = (
     "link_fault",
     "listening_fault",
     "sensor_fault",
+    "unit_fault",
     "refused_last",
     "file_fault",
 )

@@ -42,7 +42,9 @@ def _is_settled(found: Document) -> bool:
     if not is_in_force(found["plan"]):
         return follow
     host = found["host"]
-    return follow and host is not None and not (host["fault"] or host["sensor_fault"] or host["link"]["fault"])
+    if host is None:
+        return False
+    return follow and not (host["fault"] or host["sensor_fault"] or host["unit_fault"] or host["link"]["fault"])
 
 
 def lines_of(found: Document, names: Mapping[str, str]) -> Iterator[str]:
@@ -68,6 +70,8 @@ def host_lines(host: Document) -> Iterator[str]:
     """What the transfer host sees."""
     if host["state"] != TRANSFERS:
         yield from wrapped(before(host), "")
+    if host["unit_fault"]:
+        yield from wrapped(host["unit_fault"], "")
     yield from _batch(host)
     yield from _sensor(host)
     yield from _link(host)

@@ -39,7 +39,7 @@ Answering = Callable[[bytes], Awaitable[bytes]]
 
 
 class SocketError(Exception):
-    """Methods cannot ask. A sentence without a full stop, with what to do."""
+    """Methods cannot ask. A sentence without a full stop, and without what to do."""
 
 
 class Link(Protocol):
@@ -142,7 +142,7 @@ class Driver:
             listener = answering.bound(Path(self._socket))
         except OSError as error:
             reason = error.strerror or str(error)
-            raise SocketError(f"{self._socket} cannot be made: {reason}: correct transfer.socket") from None
+            raise SocketError(f"{self._socket} cannot be made: {reason}") from None
         try:
             async with trio.open_nursery() as nursery:
                 await nursery.start(partial(answering.serve, listener, self.starters))

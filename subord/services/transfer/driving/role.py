@@ -28,6 +28,7 @@ from subord.services.transfer.checking import hosting_fault
 from subord.services.transfer.data.spool import DiskUse
 from subord.services.transfer.driving.driver import Driver, Site, SocketError
 from subord.services.transfer.driving.telling import Both, Seen, state_of
+from subord.services.transfer.driving.unit import lacking
 from subord.services.transfer.driving.waking import Wake
 from subord.services.transfer.linking.certificate import CertificateError, read
 from subord.services.transfer.linking.context import ends_of
@@ -72,6 +73,7 @@ class Role(role.Role):
         self._state = State(word=state.TRANSFERS, version=self.order.version, batch=context.transfer.batch)
         self._number = 0
         """Of the state."""
+        self._unit_fault = ""
         self._wake = Wake()
 
     async def manage(self) -> str:
@@ -79,6 +81,9 @@ class Role(role.Role):
         context, config, plan = self._context, self._context.transfer, self._plan
         if fault := await trio.to_thread.run_sync(hosting_fault, config):
             return f"{fault}; {HALTED}"
+        self._unit_fault = await trio.to_thread.run_sync(lacking, config.socket)
+        if self._unit_fault:
+            logger.error("transfer: %s", self._unit_fault)
         try:
             link = await make_link(config, plan)
             with closing(await trio.to_thread.run_sync(Records, context.directory)) as records:
@@ -93,7 +98,9 @@ class Role(role.Role):
             errors, others = group.split((RecordsError, SocketError))
             if errors is None or others is not None:
                 raise
-            return f"{_first(errors)}; {HALTED}"
+            first = _first(errors)
+            remedy = f": {self._unit_fault or 'correct transfer.socket'}" if isinstance(first, SocketError) else ""
+            return f"{first}{remedy}; {HALTED}"
         return ""
 
     async def _run(self, driver: Driver, link: Link) -> None:
@@ -120,6 +127,7 @@ class Role(role.Role):
             asked_at=exchanging.asked_at,
             link_fault=exchanging.fault,
             listening_fault=link.listening_fault,
+            unit_fault=self._unit_fault,
             sensor_fault=sensor_fault(self._context.transfer.batch, self._plan.queues, starters.silent_s),
             starters=len(starters),
             files={"sent": driver.coming.sent, "received": driver.received},

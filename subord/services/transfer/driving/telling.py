@@ -42,6 +42,7 @@ class Seen(NamedTuple):
     link_fault: str = ""
     listening_fault: str = ""
     sensor_fault: str = ""
+    unit_fault: str = ""
     starters: int = 0
     files: Mapping[str, int] = MappingProxyType({})
     """Bytes of files of jobs, by `sent` and `received`."""
@@ -91,6 +92,7 @@ def state_of(both: Both, seen: Seen, counts: Counts, version: int, batch: str) -
         link_fault=seen.link_fault,
         listening_fault=seen.listening_fault,
         sensor_fault=seen.sensor_fault,
+        unit_fault=seen.unit_fault,
         refused_last=counts.refused_last,
         is_up=counts.is_up,
         peer_pending=of_home.sending.pending,

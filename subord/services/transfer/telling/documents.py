@@ -108,13 +108,14 @@ class FilesDocument(msgspec.Struct, frozen=True, kw_only=True):
 
 class HostDocument(msgspec.Struct, frozen=True, kw_only=True):
     """What the transfer host sees. `text`: its state as a sentence, `detail`: why. `poll_age_s`: of the last look at
-    the batch system, null: none has succeeded; `fault`: why the last one failed. `sensor_fault`: why the batch system
-    does not hear how many jobs wait there. `peer_pending`: jobs that wait in
-    the other cluster, null: not known; `offer`: how many more it takes. `pending`: jobs that wait here; `room`:
-    how many more may come. `permits_given`, `permits_held`: of both directions, not used yet. `starters`: methods
-    that wait. `leaving`, `coming`: jobs by state. `left`, `taken`: what came of jobs since the agent has the plan.
-    `full`: jobs that were refused since there was no room for their records. `forged`: jobs here that have the mark
-    of a job of the other cluster, and another user. `looks`, `calls_failed`: of the batch system."""
+    the batch system, null: none has succeeded; `fault`: why the last one failed. `sensor_fault`: why the batch
+    system does not hear how many jobs wait there. `unit_fault`: what the unit of the agent lacks. `peer_pending`:
+    jobs that wait in the other cluster, null: not known; `offer`: how many more it takes. `pending`: jobs that wait
+    here; `room`: how many more may come. `permits_given`, `permits_held`: of both directions, not used yet.
+    `starters`: methods that wait. `leaving`, `coming`: jobs by state. `left`, `taken`: what came of jobs since the
+    agent has the plan. `full`: jobs that were refused since there was no room for their records. `forged`: jobs here
+    that have the mark of a job of the other cluster, and another user. `looks`, `calls_failed`: of the batch
+    system."""
 
     address: Address
     state: str
@@ -128,6 +129,7 @@ class HostDocument(msgspec.Struct, frozen=True, kw_only=True):
     poll_age_s: float | None
     fault: Sentence
     sensor_fault: Sentence
+    unit_fault: Sentence
     link: LinkDocument
     peer_pending: Count | None
     offer: Count

@@ -137,6 +137,7 @@ def _host(node: NodeApi, plan: Plan, host: _Host) -> HostDocument:
         poll_age_s=age_of(seen.at, now),
         fault=seen.fault,
         sensor_fault=seen.sensor_fault,
+        unit_fault=seen.unit_fault,
         link=_link(seen, now),
         peer_pending=seen.peer_pending,
         offer=seen.offer,
