@@ -1,16 +1,19 @@
 """What nodes have answered to an order that reads, for the document of its issuer.
 
-Input is the answer in groups of equal results; output is what each group says, and how many nodes could not be read.
+Input is the answer in groups of equal results; outputs are what each group says, how many nodes could not be read,
+and states: nodes that follow a plan in the same way. Invariant: a state of a later release is shown, and comes first.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from typing import Generic, NamedTuple, TypeVar
 
+import msgspec
+
 from subord.api.models import nodes
-from subord.api.models.document import time_text
+from subord.api.models.document import Addresses, Count, Sentence, time_text
 from subord.api.node_api import NodeApi
 from subord.api.query.orders import NAMED_MAX, Answered
 from subord.core.carriage.engine.ranges import Ranges
@@ -51,3 +54,61 @@ def time_of(seconds: float | None) -> str | None:
 def age_of(seconds: float | None, now: float) -> float | None:
     """None: that has not happened."""
     return round(max(0.0, now - seconds), 3) if seconds else None
+
+
+# -- states ---------------------------------------------------------------------------------------------------------
+
+
+class StateDocument(msgspec.Struct, frozen=True, kw_only=True):
+    """Nodes that take part in the same way. `state`: a word, `text`: the same as a sentence, `detail`: why.
+    `follows`: as the plan of the asked node says."""
+
+    state: str
+    text: Sentence
+    detail: Sentence
+    version: Count
+    follows: bool
+    nodes: Count
+    addresses: Addresses
+
+
+class Said(NamedTuple):
+    """How a node takes part. `version`: of the plan that it has."""
+
+    word: str
+    detail: str
+    version: int
+
+
+def state_of(
+    node: NodeApi, said: Said, told: Ranges, sentences: Mapping[str, str], *, follows: bool
+) -> StateDocument:
+    """`told`: the nodes that have said so."""
+    return StateDocument(
+        state=said.word,
+        text=sentence_of(said.word, sentences),
+        detail=said.detail,
+        version=said.version,
+        follows=follows,
+        nodes=len(told),
+        addresses=named(node, told),
+    )
+
+
+def sentence_of(word: str, sentences: Mapping[str, str]) -> str:
+    """Of a state, also of a later release."""
+    return sentences.get(word, f"the node says: {word}")
+
+
+def by_urgency(found: Iterable[StateDocument], words: Sequence[str]) -> tuple[StateDocument, ...]:
+    """Those that need an operator first. `words`: of the service, in this order."""
+
+    def urgency(each: StateDocument) -> tuple[object, ...]:
+        return (each.follows, place_of(each.state, words), -each.nodes, each.detail, each.version)
+
+    return tuple(sorted(found, key=urgency))
+
+
+def place_of(word: str, words: Sequence[str]) -> int:
+    """Among words in the order of their urgency, from 0; -1: it is of a later release."""
+    return words.index(word) if word in words else -1

@@ -7,23 +7,21 @@ send anything; each node that has answered stands in one state.
 
 from __future__ import annotations
 
-from itertools import islice
 from typing import Annotated
 
 import msgspec
 import trio
 
-from subord.api.models import nodes
 from subord.api.models.coverage import CoverageDocument
 from subord.api.models.document import time_text
 from subord.api.node_api import NodeApi
-from subord.api.query.orders import NAMED_MAX, Answered
+from subord.api.query.orders import Answered
 from subord.core.carriage.documents import HOSTS
 from subord.core.carriage.engine.causes import WORD_CHARS_MAX
 from subord.core.carriage.engine.ranges import Ranges
 from subord.runtime.hosts import state
 from subord.runtime.hosts.state import DETAIL_CHARS_MAX, MARK_CHARS, NOTES_MAX, mark_of
-from subord.services.answers import heard
+from subord.services.answers import heard, named, place_of, sentence_of
 from subord.services.decoding import Reader, reader
 from subord.services.hosts.documents import EntryDocument, HostsDocument, StateDocument, TableDocument
 from subord.services.hosts.table import Table, decode
@@ -89,21 +87,17 @@ def _state(node: NodeApi, said: Told, told: Ranges, mark: str) -> StateDocument:
     settled = (state.NONE, state.OFF) if not mark else (state.OFF,)
     return StateDocument(
         state=said.word,
-        text=state.SENTENCES.get(said.word, f"the node says: {said.word}"),
+        text=sentence_of(said.word, state.SENTENCES),
         detail=said.detail,
         notes=said.notes,
         version=said.version,
         mark=said.mark,
         applied=said.word in settled or (said.word, said.mark) == (state.APPLIED, mark),
         nodes=len(told),
-        addresses=_named(node, told),
+        addresses=named(node, told),
     )
 
 
-def _named(node: NodeApi, told: Ranges) -> tuple[str, ...]:
-    return nodes.addresses(node.settings, islice(told, NAMED_MAX))
-
-
 def _urgency(found: StateDocument) -> tuple[object, ...]:
-    place = state.WORDS.index(found.state) if found.state in state.WORDS else -1
+    place = place_of(found.state, state.WORDS)
     return (found.applied, place, not found.notes, -found.nodes, found.detail, found.version)

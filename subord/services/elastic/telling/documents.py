@@ -6,6 +6,7 @@ import msgspec
 
 from subord.api.models.coverage import CoverageDocument
 from subord.api.models.document import Address, Addresses, Count, Document, Sentence, Time
+from subord.services.answers import StateDocument
 
 
 class OptionsDocument(msgspec.Struct, frozen=True, kw_only=True):
@@ -149,19 +150,6 @@ class GrowthDocument(msgspec.Struct, frozen=True, kw_only=True):
     undone: Count
     nodes: tuple[NodeDocument, ...]
     left_out: Count
-
-
-class StateDocument(msgspec.Struct, frozen=True, kw_only=True):
-    """Nodes that take part in the same way. `state`: a word, `text`: the same as a sentence, `detail`: why.
-    `follows`: as the plan of the asked node says."""
-
-    state: str
-    text: Sentence
-    detail: Sentence
-    version: Count
-    follows: bool
-    nodes: Count
-    addresses: Addresses
 
 
 class QueueDocument(msgspec.Struct, frozen=True, kw_only=True):

@@ -16,7 +16,19 @@ from subord.api.node_api import NodeApi
 from subord.api.query.orders import Answered
 from subord.core.carriage.engine.ranges import Ranges
 from subord.runtime.elastic import state
-from subord.services.answers import Heard, age_of, heard, named, time_of, united
+from subord.services.answers import (
+    Heard,
+    Said,
+    StateDocument,
+    age_of,
+    by_urgency,
+    heard,
+    named,
+    sentence_of,
+    state_of,
+    time_of,
+    united,
+)
 from subord.services.elastic.options import HOUR_MIN
 from subord.services.elastic.plan import Plan
 from subord.services.elastic.telling.documents import (
@@ -24,7 +36,6 @@ from subord.services.elastic.telling.documents import (
     GrowthDocument,
     NodeDocument,
     QueueDocument,
-    StateDocument,
 )
 from subord.services.elastic.telling.published import published
 from subord.services.elastic.telling.words import Managing, Told, ToldNode, decode_told
@@ -42,7 +53,7 @@ def document(answered: Answered) -> CoverageDocument:
         answered,
         plan=shown,
         growth=_growth(node, plan, answers),
-        states=tuple(_states(node, plan, shown.version, answers)),
+        states=_states(node, plan, shown.version, answers),
         queues=tuple(_queues(node, answers)),
         unread=unread,
     )
@@ -51,31 +62,18 @@ def document(answered: Answered) -> CoverageDocument:
 # -- states ---------------------------------------------------------------------------------------------------------
 
 
-def _states(node: NodeApi, plan: Plan | None, version: int, answers: list[Heard[Told]]) -> Iterator[StateDocument]:
+def _states(node: NodeApi, plan: Plan | None, version: int, answers: list[Heard[Told]]) -> tuple[StateDocument, ...]:
     """Those that need an operator first."""
-    groups = defaultdict[Told, list[Ranges]](list)
+    groups = defaultdict[Said, list[Ranges]](list)
     for each in answers:
-        groups[Told(each.told.word, each.told.detail, each.told.version)].append(each.nodes)
+        groups[Said(each.told.word, each.told.detail, each.told.version)].append(each.nodes)
     found = [_state(node, said, united(told), plan, version) for said, told in groups.items()]
-    yield from sorted(found, key=_urgency)
+    return by_urgency(found, state.WORDS)
 
 
-def _urgency(found: StateDocument) -> tuple[object, ...]:
-    words = state.WORDS
-    place = words.index(found.state) if found.state in words else -1
-    return (found.follows, place, -found.nodes, found.detail, found.version)
-
-
-def _state(node: NodeApi, said: Told, told: Ranges, plan: Plan | None, version: int) -> StateDocument:
-    return StateDocument(
-        state=said.word,
-        text=text_of(said.word),
-        detail=said.detail,
-        version=said.version,
-        follows=said.version == version and _is_settled(said.word, told, plan),
-        nodes=len(told),
-        addresses=named(node, told),
-    )
+def _state(node: NodeApi, said: Said, told: Ranges, plan: Plan | None, version: int) -> StateDocument:
+    follows = said.version == version and _is_settled(said.word, told, plan)
+    return state_of(node, said, told, state.SENTENCES, follows=follows)
 
 
 def _is_settled(word: str, told: Ranges, plan: Plan | None) -> bool:
@@ -85,11 +83,6 @@ def _is_settled(word: str, told: Ranges, plan: Plan | None) -> bool:
     if plan.is_off:
         return word == state.OFF
     return word == (state.MANAGES if plan.manager in told else state.OTHER_NODE)
-
-
-def text_of(word: str) -> str:
-    """The sentence of a state, also of a later release."""
-    return state.SENTENCES.get(word, f"the node says: {word}")
 
 
 def _queues(node: NodeApi, answers: list[Heard[Told]]) -> Iterator[QueueDocument]:
@@ -115,7 +108,7 @@ def _growth(node: NodeApi, plan: Plan | None, answers: list[Heard[Told]]) -> Gro
     return GrowthDocument(
         address=node.settings.network.address_text_of(plan.manager),
         state=said.word,
-        text=text_of(said.word),
+        text=sentence_of(said.word, state.SENTENCES),
         detail=said.detail,
         version=said.version,
         batch=said.batch,

@@ -21,6 +21,8 @@ from subord.api.query.one_node import NONE_ASKED, said_by
 from subord.api.query.orders import BUDGET_S, Answered, asked
 from subord.core.carriage.engine.ranges import Ranges
 from subord.core.view import Position
+from subord.runtime.machines.state import SENTENCES
+from subord.services.answers import sentence_of
 from subord.services.machines.shown.documents import (
     MachinesShownDocument,
     ShownAmount,
@@ -41,7 +43,6 @@ from subord.services.machines.shown.words import (
     encode,
 )
 from subord.services.machines.telling.published import published
-from subord.services.machines.telling.rows import text_of
 
 PATH: Final = "/v1/machines/shown"
 KEPT_S: Final = 4.0
@@ -93,7 +94,7 @@ def _of_manager(said: SaidShown, address: str, coverage: Coverage, version: int)
         off=False,
         address=address,
         state=said.word,
-        text=text_of(said.word),
+        text=sentence_of(said.word, SENTENCES),
         detail=said.detail or None,
         trial=said.is_trial,
         figures=None if said.figures is None else _figures(said.figures),

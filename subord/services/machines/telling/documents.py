@@ -7,6 +7,7 @@ import msgspec
 
 from subord.api.models.coverage import CoverageDocument
 from subord.api.models.document import Address, Addresses, Count, Document, Sentence, Time
+from subord.services.answers import StateDocument
 
 
 class AmountDocument(msgspec.Struct, frozen=True, kw_only=True):
@@ -308,19 +309,6 @@ class RoundDocument(msgspec.Struct, frozen=True, kw_only=True):
     decide_s: float
     ask_s: float
     order_s: float
-
-
-class StateDocument(msgspec.Struct, frozen=True, kw_only=True):
-    """Nodes that take part in the same way. `state`: a word, `text`: the same as a sentence, `detail`: why.
-    `follows`: as the plan of the asked node says."""
-
-    state: str
-    text: Sentence
-    detail: Sentence
-    version: Count
-    follows: bool
-    nodes: Count
-    addresses: Addresses
 
 
 class QueueDocument(msgspec.Struct, frozen=True, kw_only=True):

@@ -17,7 +17,18 @@ from subord.api.node_api import NodeApi
 from subord.api.query.orders import Answered
 from subord.core.carriage.engine.ranges import Ranges
 from subord.runtime.machines import state
-from subord.services.answers import Heard, age_of, heard, named, time_of, united
+from subord.services.answers import (
+    Heard,
+    Said,
+    StateDocument,
+    age_of,
+    by_urgency,
+    heard,
+    named,
+    state_of,
+    time_of,
+    united,
+)
 from subord.services.machines.plan import Plan
 from subord.services.machines.telling import rows
 from subord.services.machines.telling.documents import (
@@ -26,7 +37,6 @@ from subord.services.machines.telling.documents import (
     QueueDocument,
     RoundDocument,
     ServerDocument,
-    StateDocument,
     WaitingDocument,
     WhyDocument,
 )
@@ -51,7 +61,7 @@ def document(answered: Answered) -> CoverageDocument:
         answered,
         plan=shown,
         round=_round(node, plan, answers),
-        states=tuple(_states(node, plan, shown.version, answers)),
+        states=_states(node, plan, shown.version, answers),
         queues=tuple(_queues(node, answers)),
         servers=sum(len(each.nodes) for each in answers if each.told.is_server),
         unread=unread,
@@ -71,32 +81,21 @@ def _round(node: NodeApi, plan: Plan | None, answers: list[Heard[Told]]) -> Roun
 # -- states ---------------------------------------------------------------------------------------------------------
 
 
-def _states(node: NodeApi, plan: Plan | None, version: int, answers: list[Heard[Told]]) -> Iterator[StateDocument]:
+def _states(node: NodeApi, plan: Plan | None, version: int, answers: list[Heard[Told]]) -> tuple[StateDocument, ...]:
     """Those that need an operator first."""
-    groups = defaultdict[tuple[Told, bool], list[Ranges]](list)
+    groups = defaultdict[tuple[Said, bool], list[Ranges]](list)
     for told, nodes in answers:
         follows = _follows(told, nodes, plan, version)
-        groups[Told(told.word, told.detail, told.version), follows].append(nodes)
-    found = [_state(node, said, united(several), follows) for (said, follows), several in groups.items()]
-    yield from sorted(found, key=_urgency)
+        groups[_said(told), follows].append(nodes)
+    found = [
+        state_of(node, said, united(several), state.SENTENCES, follows=follows)
+        for (said, follows), several in groups.items()
+    ]
+    return by_urgency(found, state.WORDS)
 
 
-def _urgency(found: StateDocument) -> tuple[object, ...]:
-    words = state.WORDS
-    place = words.index(found.state) if found.state in words else -1
-    return (found.follows, place, -found.nodes, found.detail, found.version)
-
-
-def _state(node: NodeApi, said: Told | ToldServer, told: Ranges, follows: bool) -> StateDocument:
-    return StateDocument(
-        state=said.word,
-        text=rows.text_of(said.word),
-        detail=said.detail,
-        version=said.version,
-        follows=follows,
-        nodes=len(told),
-        addresses=named(node, told),
-    )
+def _said(told: Told | ToldServer) -> Said:
+    return Said(told.word, told.detail, told.version)
 
 
 def _follows(said: Told | ToldServer, told: Ranges, plan: Plan | None, version: int) -> bool:
@@ -139,7 +138,7 @@ def list_of(answered: Answered) -> ListDocument:
         plan=shown,
         servers=tuple(_servers(node, answers)),
         silent=tuple(
-            _state(node, said, told, _follows(said, told, plan, shown.version))
+            state_of(node, _said(said), told, state.SENTENCES, follows=_follows(said, told, plan, shown.version))
             for said, told in ((said, united(several)) for said, several in silent.items())
         ),
         others=sum(len(each.nodes) for each in answers if not each.told.is_server and each.told.server is None),

@@ -12,7 +12,7 @@ from msgspec.structs import asdict
 from subord.api.models.document import time_text
 from subord.runtime.machines import state
 from subord.runtime.machines.state import Action, Amount, KindCount, MachineState, SeenServer, ServerState, State
-from subord.services.answers import age_of, time_of
+from subord.services.answers import age_of, sentence_of, time_of
 from subord.services.machines.telling.documents import (
     ActionDocument,
     AmountDocument,
@@ -25,11 +25,6 @@ from subord.services.machines.telling.documents import (
     TotalsDocument,
 )
 from subord.services.machines.telling.words import ToldServer
-
-
-def text_of(word: str) -> str:
-    """The sentence of a state, also of a later release."""
-    return state.SENTENCES.get(word, f"the node says: {word}")
 
 
 def amount(found: Amount) -> AmountDocument:
@@ -54,7 +49,7 @@ def server(told: ToldServer, found: ServerState, address: str) -> ServerDocument
         address=address,
         name=found.name,
         state=told.word,
-        text=text_of(told.word),
+        text=sentence_of(told.word, state.SENTENCES),
         detail=told.detail,
         seen=time_of(found.at),
         seen_s=age_of(found.at, told.now),
@@ -104,7 +99,7 @@ def round_of(found: State, now: float, address: str) -> RoundDocument:
     return RoundDocument(
         address=address,
         state=found.word,
-        text=text_of(found.word),
+        text=sentence_of(found.word, state.SENTENCES),
         detail=found.detail,
         version=found.version,
         batch=found.batch,

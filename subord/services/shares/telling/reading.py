@@ -9,18 +9,17 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
-from itertools import islice
 from typing import Final
 
 from subord.api.models import nodes
 from subord.api.models.coverage import CoverageDocument
 from subord.api.node_api import NodeApi
-from subord.api.query.orders import NAMED_MAX, Answered
+from subord.api.query.orders import Answered
 from subord.core.carriage.engine.ranges import Ranges
 from subord.core.carriage.shares.plan import Plan
 from subord.core.view import Position
 from subord.runtime.shares import state
-from subord.services.answers import Heard, heard
+from subord.services.answers import Heard, heard, named, place_of, sentence_of, united
 from subord.services.serving import of_coverage
 from subord.services.shares.telling.documents import (
     LEFT_OUT,
@@ -74,13 +73,12 @@ def _states(
     groups = defaultdict[Following, list[Ranges]](list)
     for each in answers:
         groups[each.told.following].append(each.nodes)
-    found = [_state(node, following, _united(told), plan, shown) for following, told in groups.items()]
+    found = [_state(node, following, united(told), plan, shown) for following, told in groups.items()]
     yield from sorted(found, key=_urgency)
 
 
 def _urgency(found: StateDocument) -> tuple[object, ...]:
-    words = state.WORDS
-    place = words.index(found.state) if found.state in words else -1
+    place = place_of(found.state, state.WORDS)
     return (found.follows, place, not found.notes, -found.nodes, found.detail, found.version)
 
 
@@ -91,40 +89,27 @@ def _state(
     settled = state.NONE if plan is None else state.OFF if plan.is_off else state.OBEYS
     return StateDocument(
         state=following.word,
-        text=text_of(following.word),
+        text=sentence_of(following.word, state.SENTENCES),
         detail=following.detail,
         notes=following.notes,
         version=following.version,
         follows=(following.version, following.mark) == ours and following.word == settled,
         nodes=len(told),
-        addresses=_named(node, told),
+        addresses=named(node, told),
     )
 
 
-def text_of(word: str) -> str:
-    """The sentence of a state, also of a later release."""
-    return state.SENTENCES.get(word, f"the node says: {word}")
-
-
 def _known(node: NodeApi, shown: PlanDocument, answers: list[Heard[Told]]) -> Iterator[KnownDocument]:
-    everyone = _united([each.nodes for each in answers])
+    everyone = united([each.nodes for each in answers])
     having = Counter[str]()
     for each in answers:
         having.update(dict.fromkeys(each.told.classes, len(each.nodes)))
     wanted = [each.name for each in shown.classes]
     others = sorted(having.keys() - set(wanted), key=lambda name: (-having[name], name))
     for name in (*wanted, *others[: max(0, KNOWN_MAX - len(wanted))]):
-        lacking = _united([each.nodes for each in answers if name not in each.told.classes])
+        lacking = united([each.nodes for each in answers if name not in each.told.classes])
         count = len(everyone) - having[name]
-        yield KnownDocument(name=name, nodes=having[name], lacking=count, addresses=_named(node, lacking))
-
-
-def _united(several: Sequence[Ranges]) -> Ranges:
-    return Ranges.of_pairs([pair for each in several for pair in each.pairs])
-
-
-def _named(node: NodeApi, told: Ranges) -> tuple[str, ...]:
-    return nodes.addresses(node.settings, islice(told, NAMED_MAX))
+        yield KnownDocument(name=name, nodes=having[name], lacking=count, addresses=named(node, lacking))
 
 
 # -- the tree -------------------------------------------------------------------------------------------------------

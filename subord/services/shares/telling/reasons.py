@@ -18,6 +18,8 @@ from subord.api.query.orders import Answered, asked
 from subord.core.carriage.engine.causes import sentence
 from subord.core.carriage.engine.ranges import Ranges
 from subord.core.view import Position
+from subord.runtime.shares.state import SENTENCES
+from subord.services.answers import sentence_of
 from subord.services.shares.telling.documents import (
     FROM,
     UNREADABLE,
@@ -28,7 +30,7 @@ from subord.services.shares.telling.documents import (
     ObeyedDocument,
     WhyDocument,
 )
-from subord.services.shares.telling.reading import text_of, text_of_left_out
+from subord.services.shares.telling.reading import text_of_left_out
 from subord.services.shares.telling.words import SERVICE, Ask, ToldWhy, decode_why, encode
 from subord.services.shares.tickets import whole
 
@@ -116,7 +118,7 @@ def _node(node: NodeApi, position: Position, said: ToldWhy) -> NodeDocument:
         address=node.settings.network.address_text_of(position),
         version=following.version,
         state=following.word,
-        text=text_of(following.word),
+        text=sentence_of(following.word, SENTENCES),
         detail=following.detail,
         notes=following.notes,
         wanted_from=said.wanted_from,

@@ -17,7 +17,19 @@ from subord.api.query.orders import Answered
 from subord.core.carriage.engine.ranges import Ranges
 from subord.runtime.transfer import state
 from subord.runtime.transfer.state import JobState, State
-from subord.services.answers import Heard, age_of, heard, named, time_of, united
+from subord.services.answers import (
+    Heard,
+    Said,
+    StateDocument,
+    age_of,
+    by_urgency,
+    heard,
+    named,
+    sentence_of,
+    state_of,
+    time_of,
+    united,
+)
 from subord.services.serving import of_coverage
 from subord.services.transfer.plan import Plan
 from subord.services.transfer.telling.documents import (
@@ -26,7 +38,6 @@ from subord.services.transfer.telling.documents import (
     HostDocument,
     JobDocument,
     LinkDocument,
-    StateDocument,
     TransferDocument,
 )
 from subord.services.transfer.telling.published import published
@@ -43,7 +54,7 @@ def document(answered: Answered) -> CoverageDocument:
         answered,
         plan=shown,
         host=None if host is None or plan is None else _host(node, plan, host),
-        states=tuple(_states(node, plan, shown.version, answers)),
+        states=_states(node, plan, shown.version, answers),
         batches=tuple(_batches(node, answers)),
         jobs=() if host is None else tuple(_job(each, host.now) for each in host.jobs),
         left_out=0 if host is None else host.seen.left_out,
@@ -54,31 +65,18 @@ def document(answered: Answered) -> CoverageDocument:
 # -- states ---------------------------------------------------------------------------------------------------------
 
 
-def _states(node: NodeApi, plan: Plan | None, version: int, answers: list[Heard[Told]]) -> Iterator[StateDocument]:
+def _states(node: NodeApi, plan: Plan | None, version: int, answers: list[Heard[Told]]) -> tuple[StateDocument, ...]:
     """Those that need an operator first."""
-    groups = defaultdict[tuple[str, str, int], list[Ranges]](list)
+    groups = defaultdict[Said, list[Ranges]](list)
     for each in answers:
-        groups[each.told.word, each.told.detail, each.told.version].append(each.nodes)
+        groups[Said(each.told.word, each.told.detail, each.told.version)].append(each.nodes)
     found = [_state(node, said, united(told), plan, version) for said, told in groups.items()]
-    yield from sorted(found, key=_urgency)
+    return by_urgency(found, state.WORDS)
 
 
-def _urgency(found: StateDocument) -> tuple[object, ...]:
-    place = state.WORDS.index(found.state) if found.state in state.WORDS else -1
-    return (found.follows, place, -found.nodes, found.detail, found.version)
-
-
-def _state(node: NodeApi, said: tuple[str, str, int], told: Ranges, plan: Plan | None, version: int) -> StateDocument:
-    word, detail, theirs = said
-    return StateDocument(
-        state=word,
-        text=text_of(word),
-        detail=detail,
-        version=theirs,
-        follows=theirs == version and _is_settled(word, told, plan),
-        nodes=len(told),
-        addresses=named(node, told),
-    )
+def _state(node: NodeApi, said: Said, told: Ranges, plan: Plan | None, version: int) -> StateDocument:
+    follows = said.version == version and _is_settled(said.word, told, plan)
+    return state_of(node, said, told, state.SENTENCES, follows=follows)
 
 
 def _is_settled(word: str, told: Ranges, plan: Plan | None) -> bool:
@@ -88,11 +86,6 @@ def _is_settled(word: str, told: Ranges, plan: Plan | None) -> bool:
     if plan.is_off:
         return word == state.OFF
     return word == (state.TRANSFERS if plan.host in told else state.OTHER_NODE)
-
-
-def text_of(word: str) -> str:
-    """The sentence of a state, also of a later release."""
-    return state.SENTENCES.get(word, f"the node says: {word}")
 
 
 def _batches(node: NodeApi, answers: list[Heard[Told]]) -> Iterator[BatchDocument]:
@@ -127,7 +120,7 @@ def _host(node: NodeApi, plan: Plan, host: _Host) -> HostDocument:
     return HostDocument(
         address=node.settings.network.address_text_of(plan.host),
         state=told.word,
-        text=text_of(told.word),
+        text=sentence_of(told.word, state.SENTENCES),
         detail=told.detail,
         version=told.version,
         batch=told.batch,
