@@ -6,7 +6,8 @@ and states: nodes that follow a plan in the same way. Invariant: a state of a la
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from itertools import islice
 from typing import Generic, NamedTuple, TypeVar
 
@@ -20,6 +21,7 @@ from subord.core.carriage.engine.ranges import Ranges
 from subord.services.decoding import Reader
 
 Told = TypeVar("Told")
+Key = TypeVar("Key", bound=Hashable)
 
 
 class Heard(NamedTuple, Generic[Told]):
@@ -39,6 +41,14 @@ def heard(answered: Answered, read: Reader[Told]) -> tuple[list[Heard[Told]], in
 def united(several: Sequence[Ranges]) -> Ranges:
     """All nodes of several groups."""
     return Ranges.of_pairs([pair for each in several for pair in each.pairs])
+
+
+def united_by(pairs: Iterable[tuple[Key, Ranges]]) -> dict[Key, Ranges]:
+    """All nodes of the groups with the same key, in the order of their first ones."""
+    groups = defaultdict[Key, list[Ranges]](list)
+    for key, told in pairs:
+        groups[key].append(told)
+    return {key: united(several) for key, several in groups.items()}
 
 
 def named(node: NodeApi, told: Ranges) -> tuple[str, ...]:

@@ -7,7 +7,6 @@ has answered stands in one state.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator
 from typing import Final
 
@@ -27,7 +26,7 @@ from subord.services.answers import (
     sentence_of,
     state_of,
     time_of,
-    united,
+    united_by,
 )
 from subord.services.elastic.options import HOUR_MIN
 from subord.services.elastic.plan import Plan
@@ -64,10 +63,8 @@ def document(answered: Answered) -> CoverageDocument:
 
 def _states(node: NodeApi, plan: Plan | None, version: int, answers: list[Heard[Told]]) -> tuple[StateDocument, ...]:
     """Those that need an operator first."""
-    groups = defaultdict[Said, list[Ranges]](list)
-    for each in answers:
-        groups[Said(each.told.word, each.told.detail, each.told.version)].append(each.nodes)
-    found = [_state(node, said, united(told), plan, version) for said, told in groups.items()]
+    groups = united_by((Said(each.word, each.detail, each.version), told) for each, told in answers)
+    found = [_state(node, said, told, plan, version) for said, told in groups.items()]
     return by_urgency(found, state.WORDS)
 
 
@@ -86,12 +83,8 @@ def _is_settled(word: str, told: Ranges, plan: Plan | None) -> bool:
 
 
 def _queues(node: NodeApi, answers: list[Heard[Told]]) -> Iterator[QueueDocument]:
-    groups = defaultdict[tuple[str, tuple[str, ...]], list[Ranges]](list)
-    for each in answers:
-        if each.told.batch:
-            groups[each.told.batch, each.told.kinds].append(each.nodes)
-    for (batch, kinds), several in sorted(groups.items()):
-        told = united(several)
+    groups = united_by(((each.batch, each.kinds), told) for each, told in answers if each.batch)
+    for (batch, kinds), told in sorted(groups.items()):
         yield QueueDocument(batch=batch, kinds=kinds, nodes=len(told), addresses=named(node, told))
 
 

@@ -7,7 +7,6 @@ that has answered stands in one state.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator
 
 from msgspec.structs import replace
@@ -27,7 +26,7 @@ from subord.services.answers import (
     named,
     state_of,
     time_of,
-    united,
+    united_by,
 )
 from subord.services.machines.plan import Plan
 from subord.services.machines.telling import rows
@@ -83,14 +82,8 @@ def _round(node: NodeApi, plan: Plan | None, answers: list[Heard[Told]]) -> Roun
 
 def _states(node: NodeApi, plan: Plan | None, version: int, answers: list[Heard[Told]]) -> tuple[StateDocument, ...]:
     """Those that need an operator first."""
-    groups = defaultdict[tuple[Said, bool], list[Ranges]](list)
-    for told, nodes in answers:
-        follows = _follows(told, nodes, plan, version)
-        groups[_said(told), follows].append(nodes)
-    found = [
-        state_of(node, said, united(several), state.SENTENCES, follows=follows)
-        for (said, follows), several in groups.items()
-    ]
+    groups = united_by(((_said(each), _follows(each, told, plan, version)), told) for each, told in answers)
+    found = [state_of(node, said, told, state.SENTENCES, follows=follows) for (said, follows), told in groups.items()]
     return by_urgency(found, state.WORDS)
 
 
@@ -112,12 +105,8 @@ def _follows(said: Told | ToldServer, told: Ranges, plan: Plan | None, version: 
 
 
 def _queues(node: NodeApi, answers: list[Heard[Told]]) -> Iterator[QueueDocument]:
-    groups = defaultdict[str, list[Ranges]](list)
-    for each in answers:
-        if each.told.batch:
-            groups[each.told.batch].append(each.nodes)
-    for batch, several in sorted(groups.items()):
-        told = united(several)
+    groups = united_by((each.batch, told) for each, told in answers if each.batch)
+    for batch, told in sorted(groups.items()):
         yield QueueDocument(batch=batch, nodes=len(told), addresses=named(node, told))
 
 
@@ -128,10 +117,9 @@ def list_of(answered: Answered) -> ListDocument:
     """What nodes tell that were asked for what is on them."""
     node, (plan, shown) = answered.node, published(answered.node)
     answers, unread = heard(answered, decode_server)
-    silent = defaultdict[ToldServer, list[Ranges]](list)
-    for each in answers:
-        if each.told.is_server and each.told.server is None:
-            silent[replace(each.told, now=0.0)].append(each.nodes)
+    silent = united_by(
+        (replace(each, now=0.0), told) for each, told in answers if each.is_server and each.server is None
+    )
     return of_coverage(
         ListDocument,
         answered,
@@ -139,7 +127,7 @@ def list_of(answered: Answered) -> ListDocument:
         servers=tuple(_servers(node, answers)),
         silent=tuple(
             state_of(node, _said(said), told, state.SENTENCES, follows=_follows(said, told, plan, shown.version))
-            for said, told in ((said, united(several)) for said, several in silent.items())
+            for said, told in silent.items()
         ),
         others=sum(len(each.nodes) for each in answers if not each.told.is_server and each.told.server is None),
         unread=unread,

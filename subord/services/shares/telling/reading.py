@@ -7,7 +7,7 @@ state.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Final
 
@@ -19,7 +19,7 @@ from subord.core.carriage.engine.ranges import Ranges
 from subord.core.carriage.shares.plan import Plan
 from subord.core.view import Position
 from subord.runtime.shares import state
-from subord.services.answers import Heard, heard, named, place_of, sentence_of, united
+from subord.services.answers import Heard, heard, named, place_of, sentence_of, united, united_by
 from subord.services.serving import of_coverage
 from subord.services.shares.telling.documents import (
     LEFT_OUT,
@@ -70,10 +70,8 @@ def _states(
     node: NodeApi, plan: Plan | None, shown: PlanDocument, answers: list[Heard[Told]]
 ) -> Iterator[StateDocument]:
     """Those that need an operator first."""
-    groups = defaultdict[Following, list[Ranges]](list)
-    for each in answers:
-        groups[each.told.following].append(each.nodes)
-    found = [_state(node, following, united(told), plan, shown) for following, told in groups.items()]
+    groups = united_by((each.told.following, each.nodes) for each in answers)
+    found = [_state(node, following, told, plan, shown) for following, told in groups.items()]
     yield from sorted(found, key=_urgency)
 
 

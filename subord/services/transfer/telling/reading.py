@@ -7,7 +7,6 @@ stands in one state.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -28,7 +27,7 @@ from subord.services.answers import (
     sentence_of,
     state_of,
     time_of,
-    united,
+    united_by,
 )
 from subord.services.serving import of_coverage
 from subord.services.transfer.plan import Plan
@@ -67,10 +66,8 @@ def document(answered: Answered) -> CoverageDocument:
 
 def _states(node: NodeApi, plan: Plan | None, version: int, answers: list[Heard[Told]]) -> tuple[StateDocument, ...]:
     """Those that need an operator first."""
-    groups = defaultdict[Said, list[Ranges]](list)
-    for each in answers:
-        groups[Said(each.told.word, each.told.detail, each.told.version)].append(each.nodes)
-    found = [_state(node, said, united(told), plan, version) for said, told in groups.items()]
+    groups = united_by((Said(each.word, each.detail, each.version), told) for each, told in answers)
+    found = [_state(node, said, told, plan, version) for said, told in groups.items()]
     return by_urgency(found, state.WORDS)
 
 
@@ -89,12 +86,8 @@ def _is_settled(word: str, told: Ranges, plan: Plan | None) -> bool:
 
 
 def _batches(node: NodeApi, answers: list[Heard[Told]]) -> Iterator[BatchDocument]:
-    groups = defaultdict[str, list[Ranges]](list)
-    for each in answers:
-        if each.told.batch:
-            groups[each.told.batch].append(each.nodes)
-    for batch, several in sorted(groups.items()):
-        told = united(several)
+    groups = united_by((each.batch, told) for each, told in answers if each.batch)
+    for batch, told in sorted(groups.items()):
         yield BatchDocument(batch=batch, nodes=len(told), addresses=named(node, told))
 
 
