@@ -157,6 +157,16 @@ def shown_coverage(
     return exit_codes.OK if found["complete"] else exit_codes.NOT_REACHED
 
 
+def shown_document(arguments: argparse.Namespace, found: Document, lines: Iterable[str]) -> int:
+    """Print the document, or the lines; returns OK. It is not an answer of several nodes."""
+    if arguments.json:
+        print(json.dumps(found))
+    else:
+        for line in lines:
+            print(printable(line))
+    return exit_codes.OK
+
+
 def say_unshown(nodes: int, why: str = "too many different ones, or of another release") -> None:
     """On standard error, if the results of some nodes are not shown."""
     if nodes:

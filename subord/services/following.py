@@ -1,4 +1,4 @@
-"""How nodes follow a document that an operator has published, as `subord NAME status` prints it.
+"""A document that an operator has published, and how nodes follow it, as `subord NAME status` prints it.
 
 Input is the issuer's document: `states`, each with its nodes, and `unread`; outputs are lines. Of a node that follows
 only what is odd is printed; of another one also why, and which version it has.
@@ -15,6 +15,18 @@ from subord.client.folding import in_short
 from subord.client.text import columns, count
 
 WIDTH: Final = 100
+
+
+def published_line(found: Document, what: str, would: str = "") -> str:
+    """`version 3 published by ann at 2026-11-26 10:30:00 UTC: ` and `what` it says. `found`: a PlanDocument."""
+    by = f" by {found['principal']}" if found["principal"] else ""
+    at = f" at {found['time'][:19].replace('T', ' ')} UTC" if found["time"] else ""
+    return f"version {found['version']} {would}published{by}{at}: {what}"
+
+
+def conflict_line(what: str) -> str:
+    """Of a `plan` or another document."""
+    return f"another {what} was published with the same version, and does not count: publish again"
 
 
 def lines_of_states(found: Document, names: Mapping[str, str], what: str) -> Iterator[str]:
@@ -52,6 +64,16 @@ def _reasons(state: Document, version: int, what: str) -> Iterator[str]:
     elif state["detail"]:
         yield state["detail"]
     yield from state.get("notes", ())
+
+
+def state_lines(found: Document, deciding: str) -> Iterator[str]:
+    """Of the node that is to decide, if it does not just now: what it has told before is old. `deciding`: the state
+    in which it does."""
+    if found["state"] != deciding:
+        detail = f": {found['detail']}" if found["detail"] else ""
+        yield from wrapped(f"{found['state']}: {found['text']}{detail}; what follows is from before", "")
+    elif found["detail"]:
+        yield from wrapped(found["detail"], "")
 
 
 def wrapped(text: str, indent: str = "  ") -> list[str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 from typing import Final
 
 from subord.client import exit_codes
@@ -12,6 +11,7 @@ from subord.client.errors import CommandError
 from subord.client.orders import order
 from subord.client.text import printable
 from subord.core.carriage.documents import HOSTS
+from subord.services.asking import shown_document
 from subord.services.hosts.showing import table_lines
 from subord.services.hosts.table import Table, encode
 
@@ -32,12 +32,7 @@ def run(arguments: argparse.Namespace) -> int:
     now = asked(arguments, TABLE)
     if now["version"] != ours["version"] or now["entries"]:
         raise _overtaken(now)
-    if arguments.json:
-        print(json.dumps(now))
-    else:
-        for line in table_lines(now):
-            print(printable(line))
-    return exit_codes.OK
+    return shown_document(arguments, now, table_lines(now))
 
 
 def _overtaken(now: Document) -> CommandError:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Iterator, Mapping
 from textwrap import wrap
 from typing import Final
@@ -11,24 +10,19 @@ from typing import Final
 from subord.client import exit_codes
 from subord.client.daemon import Document, asked
 from subord.client.naming import names_for
-from subord.client.text import columns, count, printable
-from subord.services.asking import asked_nodes, shown_coverage
-from subord.services.following import nodes_of
+from subord.client.text import columns, count
+from subord.services.asking import asked_nodes, shown_coverage, shown_document
+from subord.services.following import conflict_line, nodes_of, published_line
 
 WIDTH: Final = 100
 NEVER: Final = "no table of hosts is published"
-CONFLICT: Final = "another table was published with the same version, and does not count: publish again"
+CONFLICT: Final = conflict_line("table")
 
 
 def table(arguments: argparse.Namespace) -> int:
     """Prints the table. Raises CommandError."""
     found = asked(arguments, "/v1/hosts/table")
-    if arguments.json:
-        print(json.dumps(found))
-    else:
-        for line in table_lines(found):
-            print(printable(line))
-    return exit_codes.OK
+    return shown_document(arguments, found, table_lines(found))
 
 
 def table_lines(found: Document) -> Iterator[str]:
@@ -36,10 +30,8 @@ def table_lines(found: Document) -> Iterator[str]:
     if not found["version"]:
         yield NEVER
         return
-    by = f" by {found['principal']}" if found["principal"] else ""
-    at = f" at {found['time'][:19].replace('T', ' ')} UTC" if found["time"] else ""
     what = count(len(found["entries"]), "name") if found["readable"] else "this release cannot read it"
-    yield f"version {found['version']} published{by}{at}: {what}"
+    yield published_line(found, what)
     yield from columns([(each["address"], each["name"]) for each in found["entries"]])
     if found["conflict"]:
         yield CONFLICT

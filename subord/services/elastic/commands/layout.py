@@ -8,14 +8,13 @@ from typing import Any, Final
 from subord.client.daemon import Document
 from subord.client.naming import with_address
 from subord.client.text import age, count
-from subord.runtime.elastic.state import MANAGES
 from subord.services.elastic.stages import ADDING, REMOVING
-from subord.services.following import wrapped
+from subord.services.following import conflict_line, published_line, wrapped
 
 NEVER: Final = "no cluster is elastic: no plan was published; `subord elastic set` publishes one"
 OFF: Final = "elastic growth is off; nodes stay as they are"
 UNREADABLE: Final = "this release cannot read it"
-CONFLICT: Final = "another plan was published with the same version, and does not count: publish again"
+CONFLICT: Final = conflict_line("plan")
 SHOWN_MAX: Final = 3
 """Users and mounts in one line."""
 
@@ -24,15 +23,13 @@ def heading(plan: Document, names: Mapping[str, str], would: str = "") -> str:
     """`version 3 published by ann at 2026-11-26 10:30:00 UTC: 10.0.0.1 has the queue`."""
     if not plan["version"]:
         return NEVER
-    by = f" by {plan['principal']}" if plan["principal"] else ""
-    at = f" at {plan['time'][:19].replace('T', ' ')} UTC" if plan["time"] else ""
     what = UNREADABLE
     if plan["off"]:
         what = OFF
     elif plan["manager"]:
         trial = "; it is a trial, and nothing is done" if plan["trial"] else ""
         what = f"{with_address(plan['manager'], dict(names))} has the queue{trial}"
-    return f"version {plan['version']} {would}published{by}{at}: {what}"
+    return published_line(plan, what, would)
 
 
 def is_in_force(plan: Document) -> bool:
@@ -147,15 +144,6 @@ def _queue_line(growth: Document) -> str:
         waits = f"{count(queued, 'job')} {_verb(queued, 'wait')}, the oldest for {growth['oldest_s']:.0f} s"
     slots = f"{count(growth['slots'], 'slot')}, {growth['free']} free"
     return f"queue {growth['queue']}{batch}: {waits}; {running} {_verb(running, 'run')}; {slots}"
-
-
-def state_lines(growth: Document) -> Iterator[str]:
-    """Of a queue's node that does not manage just now: what it has told before is old."""
-    if growth["state"] != MANAGES:
-        detail = f": {growth['detail']}" if growth["detail"] else ""
-        yield from wrapped(f"{growth['state']}: {growth['text']}{detail}; what follows is from before", "")
-    elif growth["detail"]:
-        yield from wrapped(growth["detail"], "")
 
 
 def silent_line(found: Document, names: Mapping[str, str]) -> str:

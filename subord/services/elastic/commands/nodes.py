@@ -9,10 +9,12 @@ from typing import Final
 from subord.client.daemon import Document
 from subord.client.naming import names_for
 from subord.client.text import age, columns, count
+from subord.runtime.elastic.state import MANAGES
 from subord.services.asking import asked_root
-from subord.services.elastic.commands.layout import heading, state_lines
+from subord.services.elastic.commands.layout import heading
 from subord.services.elastic.commands.status import fault_lines
 from subord.services.elastic.commands.why import shown_by_manager, told_lines
+from subord.services.following import state_lines
 
 HEAD: Final = ("name", "address", "kind", "stage", "since", "jobs", "slots", "idle", "minute")
 RIGHT: Final = range(5, 9)
@@ -33,7 +35,7 @@ def lines_of(found: Document, names: Mapping[str, str]) -> Iterator[str]:
     if growth is None:
         yield from told_lines(found, names)
         return
-    yield from state_lines(growth)
+    yield from state_lines(growth, MANAGES)
     nodes = sorted(growth["nodes"], key=lambda each: (not each["master"], each["name"]))
     has_kinds = any(each["kind"] for each in nodes)
     rows = [HEAD, *map(_cells, nodes)]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any, Final
 
@@ -24,7 +24,7 @@ from subord.client.orders.publishing import NOTHING, Kind, ordered
 from subord.client.text import columns, printable
 from subord.core.address.network import Network
 from subord.core.carriage.documents import BODY_BYTES_MAX, ELASTIC
-from subord.services.asking import DAEMON_BUDGET_S_MAX
+from subord.services.asking import DAEMON_BUDGET_S_MAX, shown_document
 from subord.services.elastic.commands import given
 from subord.services.elastic.commands.layout import CONFLICT, heading, is_in_force, is_unreadable, rows_of
 from subord.services.elastic.options import QUEUE, SLURM, Options
@@ -62,7 +62,7 @@ def publish(arguments: argparse.Namespace) -> int:
         ]
         print(json.dumps({**found, "changed": changes, "batch": batch}))
         return exit_codes.OK
-    return _printed(_lines(found, shown, names_for(arguments, found), would))
+    return shown_document(arguments, found, _lines(found, shown, names_for(arguments, found), would))
 
 
 def switch_off(arguments: argparse.Namespace) -> int:
@@ -73,10 +73,7 @@ def switch_off(arguments: argparse.Namespace) -> int:
     before = None if is_unreadable(shown) else _plan_of(shown, network)
     plan = Plan(manager=0) if before is None else msgspec.structs.replace(before, manager=0)
     found, would = _ordered(arguments, plan, network, shown)
-    if arguments.json:
-        print(json.dumps(found))
-        return exit_codes.OK
-    return _printed([heading(found, {}, would)])
+    return shown_document(arguments, found, [heading(found, {}, would)])
 
 
 # -- the plan -------------------------------------------------------------------------------------------------------
@@ -206,9 +203,3 @@ def _lines(now: Document, before: Document, names: Mapping[str, str], would: str
         yield RENEWED
     if now["conflict"]:
         yield CONFLICT
-
-
-def _printed(lines: Iterable[str]) -> int:
-    for line in lines:
-        print(printable(line))
-    return exit_codes.OK

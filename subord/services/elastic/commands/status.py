@@ -10,6 +10,7 @@ from subord.client import exit_codes
 from subord.client.daemon import Document
 from subord.client.naming import names_for
 from subord.client.text import age, columns, count
+from subord.runtime.elastic.state import MANAGES
 from subord.services.asking import asked_nodes, asked_root, shown_coverage
 from subord.services.elastic.commands.layout import (
     CONFLICT,
@@ -17,10 +18,9 @@ from subord.services.elastic.commands.layout import (
     is_in_force,
     seen_lines,
     silent_line,
-    state_lines,
 )
 from subord.services.elastic.stages import Stage
-from subord.services.following import lines_of_states, nodes_of, wrapped
+from subord.services.following import lines_of_states, nodes_of, state_lines, wrapped
 
 MOVING_HEAD: Final = ("node", "stage", "since")
 DECIDED_MAX: Final = 3
@@ -59,7 +59,7 @@ def lines_of(found: Document, names: Mapping[str, str]) -> Iterator[str]:
 
 
 def _growth(growth: Document) -> Iterator[str]:
-    yield from state_lines(growth)
+    yield from state_lines(growth, MANAGES)
     yield from seen_lines(growth)
     for each in growth["why"][:DECIDED_MAX]:
         yield from wrapped(f"decided: {each}", "")

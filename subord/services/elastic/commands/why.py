@@ -8,18 +8,17 @@ from collections.abc import Iterator, Mapping
 from subord.client import exit_codes
 from subord.client.daemon import Document
 from subord.client.naming import names_for
-from subord.client.text import count, printable
+from subord.client.text import count
 from subord.runtime.elastic.state import MANAGES
-from subord.services.asking import asked_root, shown_coverage
+from subord.services.asking import asked_root, shown_coverage, shown_document
 from subord.services.elastic.commands.layout import (
     heading,
     is_in_force,
     seen_lines,
     silent_line,
-    state_lines,
 )
 from subord.services.elastic.commands.status import moving_lines
-from subord.services.following import wrapped
+from subord.services.following import state_lines, wrapped
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -32,9 +31,7 @@ def run(arguments: argparse.Namespace) -> int:
 def shown_by_manager(arguments: argparse.Namespace, found: Document, lines: Iterator[str]) -> int:
     """`shown_coverage` of an answer of the queue's node alone; without a plan in force no node was asked."""
     if not is_in_force(found["plan"]) and not arguments.json:
-        for line in lines:
-            print(printable(line))
-        return exit_codes.OK
+        return shown_document(arguments, found, lines)
     code, growth = shown_coverage(arguments, found, lines), found["growth"]
     manages = growth is not None and growth["state"] == MANAGES
     return exit_codes.NOT_REACHED if is_in_force(found["plan"]) and not manages else code
@@ -47,7 +44,7 @@ def lines_of(found: Document, names: Mapping[str, str]) -> Iterator[str]:
     if growth is None:
         yield from told_lines(found, names)
         return
-    yield from state_lines(growth)
+    yield from state_lines(growth, MANAGES)
     yield from seen_lines(growth)
     if growth["why"]:
         yield "decided:"

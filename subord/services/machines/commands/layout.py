@@ -8,13 +8,12 @@ from typing import Final
 from subord.client.daemon import Document
 from subord.client.naming import with_address
 from subord.client.text import age, columns, count
-from subord.runtime.machines.state import MANAGES
-from subord.services.following import wrapped
+from subord.services.following import conflict_line, published_line
 
 NEVER: Final = "no machines are managed: no plan was published; `subord machines plan FILE` publishes one"
 OFF: Final = "it ends the plan; machines stay as they are"
 UNSEEN: Final = "nothing has been looked at yet: the first round of the queue's node has not ended"
-CONFLICT: Final = "another plan was published with the same version, and does not count: publish again"
+CONFLICT: Final = conflict_line("plan")
 TYPE_HEAD: Final = ("type", "template", "queues", "cores", "memory", "disk", "image", "slots", "window", "most")
 KIB: Final = 1024
 QUEUES_SHOWN: Final = 4
@@ -24,8 +23,6 @@ def heading(plan: Document, names: Mapping[str, str], would: str = "") -> str:
     """`version 3 published by ann at 2026-11-26 10:30:00 UTC: head (10.0.0.1) has the queues`."""
     if not plan["version"]:
         return NEVER
-    by = f" by {plan['principal']}" if plan["principal"] else ""
-    at = f" at {plan['time'][:19].replace('T', ' ')} UTC" if plan["time"] else ""
     what = f"this release cannot follow it: {plan['fault']}"
     if plan["off"]:
         what = OFF
@@ -33,7 +30,7 @@ def heading(plan: Document, names: Mapping[str, str], would: str = "") -> str:
         trial = "; it is a trial, and nothing is done" if plan["trial"] else ""
         has = "is to have" if would else "has"
         what = f"{with_address(plan['manager'], dict(names))} {has} the queues{trial}"
-    return f"version {plan['version']} {would}published{by}{at}: {what}"
+    return published_line(plan, what, would)
 
 
 def is_in_force(plan: Document) -> bool:
@@ -138,15 +135,6 @@ def _text(value: object) -> str:
 
 
 # -- what the queue's node tells ------------------------------------------------------------------------------------
-
-
-def state_lines(found: Document) -> Iterator[str]:
-    """Of a queue's node that does not decide just now: what it has told before is old. `found`: a RoundDocument."""
-    if found["state"] != MANAGES:
-        detail = f": {found['detail']}" if found["detail"] else ""
-        yield from wrapped(f"{found['state']}: {found['text']}{detail}; what follows is from before", "")
-    elif found["detail"]:
-        yield from wrapped(found["detail"], "")
 
 
 def silent_line(plan: Document, names: Mapping[str, str]) -> str:

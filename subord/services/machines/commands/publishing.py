@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from typing import Final
 
@@ -19,9 +19,10 @@ from subord.client.daemon import Document, asked
 from subord.client.errors import CommandError
 from subord.client.naming import names_for
 from subord.client.orders.publishing import NOTHING, Kind, ordered
-from subord.client.text import columns, printable
+from subord.client.text import columns
 from subord.core.address.network import Network
 from subord.core.carriage.documents import MACHINES
+from subord.services.asking import shown_document
 from subord.services.following import wrapped
 from subord.services.machines.commands.asking import PLAN_PATH, Heard, Wanted, heard, lacking, several, wanted
 from subord.services.machines.commands.comparing import Compared
@@ -59,11 +60,10 @@ def publish(arguments: argparse.Namespace) -> int:
     )
     changed = _changes(shown, found.before)
     warnings = [*lacks.faults, *lacks.warnings]
-    if arguments.json:
-        print(json.dumps({**shown, "changed": changed, "batch": said.batch or None, "warnings": warnings}))
-        return exit_codes.OK
+    document = {**shown, "changed": changed, "batch": said.batch or None, "warnings": warnings}
     lines = [heading(shown, names, would), *_lines(shown, found.before, changed)]
-    return _printed([*lines, *(line for each in warnings for line in wrapped(f"note: {each}", ""))])
+    notes = (line for each in warnings for line in wrapped(f"note: {each}", ""))
+    return shown_document(arguments, document, [*lines, *notes])
 
 
 def _demand(found: Wanted, said: Heard, lacks: Compared) -> None:
@@ -80,17 +80,11 @@ def switch_off(arguments: argparse.Namespace) -> int:
     published. Raises CommandError: nothing was changed."""
     before = asked(arguments, PLAN_PATH)
     if not is_in_force(before) and not before["fault"]:
-        if arguments.json:
-            print(json.dumps(before))
-            return exit_codes.OK
-        return _printed([heading(before, {}), f"{NONE_TO_END}; {NOTHING}"])
+        return shown_document(arguments, before, [heading(before, {}), f"{NONE_TO_END}; {NOTHING}"])
     network = Network.parse(asked(arguments, "/v1/status")["settings"]["network"])
     plan = _kept(before)
     shown, would = ordered(arguments, KIND, encode(plan), before, partial(_as_json, plan, network))
-    if arguments.json:
-        print(json.dumps(shown))
-        return exit_codes.OK
-    return _printed([heading(shown, {}, would)])
+    return shown_document(arguments, shown, [heading(shown, {}, would)])
 
 
 def _kept(before: Document) -> Plan:
@@ -155,9 +149,3 @@ def _rows(changed: list[Document], now: Document, before: Document) -> Iterator[
 def _values(changed: list[Document], when: str) -> str:
     """`cores 8, memory_mb 4096`."""
     return ", ".join(f"{each['name'].rpartition('.')[2]} {each[when]}" for each in changed)
-
-
-def _printed(lines: Iterable[str]) -> int:
-    for line in lines:
-        print(printable(line))
-    return exit_codes.OK

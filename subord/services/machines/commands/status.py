@@ -10,9 +10,9 @@ from subord.client import exit_codes
 from subord.client.daemon import Document
 from subord.client.naming import names_for
 from subord.client.text import age, columns, count
-from subord.runtime.machines.state import DONE, OFF
+from subord.runtime.machines.state import DONE, MANAGES, OFF
 from subord.services.asking import asked_nodes, asked_root, shown_coverage
-from subord.services.following import lines_of_states, nodes_of, wrapped
+from subord.services.following import lines_of_states, nodes_of, state_lines, wrapped
 from subord.services.machines.commands.layout import (
     CONFLICT,
     UNSEEN,
@@ -24,7 +24,6 @@ from subord.services.machines.commands.layout import (
     mib,
     named,
     silent_line,
-    state_lines,
     used_text,
 )
 
@@ -80,7 +79,7 @@ def _in_words(state: Document) -> Document:
 
 
 def _round(told: Document, plan: Document, names: Mapping[str, str]) -> Iterator[str]:
-    yield from state_lines(told)
+    yield from state_lines(told, MANAGES)
     if told["seen_s"] is None:
         yield from wrapped(told["hindrance"] or UNSEEN, "")
         return

@@ -21,6 +21,8 @@ from subord.client.orders.plan_file import name_of, text_of
 from subord.client.orders.publishing import NOTHING
 from subord.client.text import count, printable
 from subord.core.carriage.plan import PATTERN_CHARS_MAX, PATTERNS_MAX
+from subord.services.asking import shown_document
+from subord.services.following import conflict_line
 from subord.services.metrics.plan.carried import of_patterns
 from subord.services.metrics.rates import is_counter, name_of_rate
 from subord.services.metrics.table.layout import to_second
@@ -117,12 +119,7 @@ def _error(text: str) -> CommandError:
 
 
 def _show(arguments: argparse.Namespace, found: Document, would: str = "") -> int:
-    if arguments.json:
-        print(json.dumps(found))
-        return exit_codes.OK
-    for line in _described(found, would):
-        print(printable(line))
-    return exit_codes.OK
+    return shown_document(arguments, found, _described(found, would))
 
 
 def _described(found: Document, would: str) -> Iterator[str]:
@@ -139,4 +136,4 @@ def _described(found: Document, would: str) -> Iterator[str]:
         yield f"  {each}"
     yield f"a node carries at most {CARRIED_MAX} metrics, those of the first patterns first"
     if found["conflict"]:
-        yield "another plan was published with the same version, and does not count: publish again"
+        yield conflict_line("plan")

@@ -7,23 +7,22 @@ from collections.abc import Iterable, Iterator, Mapping
 from subord.client.daemon import Document
 from subord.client.folding import in_short
 from subord.client.text import columns
+from subord.services.following import conflict_line, published_line
 
 NEVER: str = "no shares are set"
-CONFLICT: str = "another document was published with the same version, and does not count: publish again"
+CONFLICT: str = conflict_line("document")
 
 
 def heading(plan: Document, would: str = "") -> str:
     """`version 3 published by ann at 2026-11-26 10:30:00 UTC: a round lasts 1 s`."""
     if not plan["version"]:
         return NEVER
-    by = f" by {plan['principal']}" if plan["principal"] else ""
-    at = f" at {plan['time'][:19].replace('T', ' ')} UTC" if plan["time"] else ""
     what = "this release cannot read it"
     if plan["off"]:
         what = "shares are off"
     elif plan["classes"]:
         what = f"a round lasts {plan['round_s']:g} s"
-    return f"version {plan['version']} {would}published{by}{at}: {what}"
+    return published_line(plan, what, would)
 
 
 def plan_lines(plan: Document, would: str = "") -> Iterator[str]:

@@ -20,7 +20,7 @@ from subord.client.naming import names_for
 from subord.client.options import socket_path
 from subord.client.orders.publishing import NOTHING, Kind, ordered
 from subord.client.text import count, printable
-from subord.services.asking import DAEMON_BUDGET_S_MAX
+from subord.services.asking import DAEMON_BUDGET_S_MAX, shown_document
 from subord.services.shares.commands.layout import plan_lines, set_of
 from subord.services.shares.telling.published import of_shares
 from subord.services.shares.wanted import Share, WantedError, check_known, parse
@@ -47,16 +47,14 @@ def publish(arguments: argparse.Namespace) -> int:
         print(json.dumps({**plan, "known": known, "unknown_nodes": found["asked"] - _read(found)}))
         return exit_codes.OK
     names = names_for(arguments, [known, found["missing"]])
-    return _shown([*plan_lines(plan, would), *_without_share(found, shares), *_lacking(found, known, names)])
+    lines = [*plan_lines(plan, would), *_without_share(found, shares), *_lacking(found, known, names)]
+    return shown_document(arguments, plan, lines)
 
 
 def switch_off(arguments: argparse.Namespace) -> int:
     """Publishes that shares are off. Raises CommandError: nothing was changed."""
     plan, would = _ordered(arguments, (), asked(arguments, "/v1/shares/plan"))
-    if arguments.json:
-        print(json.dumps(plan))
-        return exit_codes.OK
-    return _shown(plan_lines(plan, would))
+    return shown_document(arguments, plan, plan_lines(plan, would))
 
 
 # -- the classes of nodes -------------------------------------------------------------------------------------------
@@ -136,9 +134,3 @@ def _ordered(
         return found
 
     return ordered(arguments, KIND, body, before, shown)
-
-
-def _shown(lines: Iterator[str] | Sequence[str]) -> int:
-    for line in lines:
-        print(printable(line))
-    return exit_codes.OK

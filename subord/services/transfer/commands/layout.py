@@ -8,10 +8,11 @@ from typing import Final
 from subord.client.daemon import Document
 from subord.client.naming import with_address
 from subord.client.text import count
+from subord.services.following import conflict_line, published_line
 
 NEVER: Final = "no job crosses: no plan was published; `subord transfer plan FILE` publishes one"
 OFF: Final = "transfer is off; jobs stay where they are"
-CONFLICT: Final = "another plan was published with the same version, and does not count: publish again"
+CONFLICT: Final = conflict_line("plan")
 DIGITS_SHOWN: Final = 16
 
 
@@ -19,14 +20,12 @@ def heading(plan: Document, names: Mapping[str, str], would: str = "") -> str:
     """`version 3 published by ann at 2026-11-26 10:30:00 UTC: head (10.0.0.1) is the transfer host of north`."""
     if not plan["version"]:
         return NEVER
-    by = f" by {plan['principal']}" if plan["principal"] else ""
-    at = f" at {plan['time'][:19].replace('T', ' ')} UTC" if plan["time"] else ""
     what = f"this release cannot follow it: {plan['fault']}"
     if plan["off"]:
         what = OFF
     elif plan["host"]:
         what = f"{with_address(plan['host'], dict(names))} is the transfer host of {plan['cluster']}"
-    return f"version {plan['version']} {would}published{by}{at}: {what}"
+    return published_line(plan, what, would)
 
 
 def is_in_force(plan: Document) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from typing import Final
 
@@ -25,7 +25,7 @@ from subord.client.orders.publishing import NOTHING, Kind, ordered
 from subord.client.text import printable
 from subord.core.address.network import Network
 from subord.core.carriage.documents import TRANSFER
-from subord.services.asking import DAEMON_BUDGET_S_MAX
+from subord.services.asking import DAEMON_BUDGET_S_MAX, shown_document
 from subord.services.following import wrapped
 from subord.services.transfer.checking import SET
 from subord.services.transfer.commands.given import FILE_BYTES_MAX, Given, GivenError, parsed
@@ -55,15 +55,13 @@ def publish(arguments: argparse.Namespace) -> int:
     names = names_for(arguments, {"plan": {"host": host}})
     shown, would = _ordered(arguments, plan, network, before)
     warnings = [*_warnings(plan), *_renamings(before, shown)]
-    if arguments.json:
-        print(json.dumps({**shown, "batch": batch, "warnings": warnings}))
-        return exit_codes.OK
     lines = [heading(shown, names, would), *plan_lines(shown)]
     lines += [f"compare with `subord transfer key` of the other cluster: SHA-256 {each}" for each in prints]
     if shown["digest"] == before["digest"] and is_in_force(before):
         lines.append(f"nothing differs from version {before['version']}")
     lines += [line for each in warnings for line in wrapped(f"note: {each}", "")]
-    return _printed([*lines, *([CONFLICT] if shown["conflict"] else [])])
+    lines += [CONFLICT] if shown["conflict"] else []
+    return shown_document(arguments, {**shown, "batch": batch, "warnings": warnings}, lines)
 
 
 def switch_off(arguments: argparse.Namespace) -> int:
@@ -71,10 +69,8 @@ def switch_off(arguments: argparse.Namespace) -> int:
     before = asked(arguments, PATH)
     network = Network.parse(asked(arguments, "/v1/status")["settings"]["network"])
     shown, would = _ordered(arguments, Plan(host=0), network, before)
-    if arguments.json:
-        print(json.dumps({**shown, "batch": None, "warnings": []}))
-        return exit_codes.OK
-    return _printed([heading(shown, {}, would)])
+    document = {**shown, "batch": None, "warnings": []}
+    return shown_document(arguments, document, [heading(shown, {}, would)])
 
 
 def _warnings(plan: Plan) -> Iterator[str]:
@@ -168,9 +164,3 @@ def _as_json(plan: Plan, network: Network, version: int, principal: str | None) 
     """A PlanDocument as the daemon would send it."""
     found: Document = json.loads(msgspec.json.encode(of_plan(plan, network, version, principal=principal)))
     return found
-
-
-def _printed(lines: Iterable[str]) -> int:
-    for line in lines:
-        print(printable(line))
-    return exit_codes.OK
