@@ -63,7 +63,7 @@ class FakeLink(MemoryLink):
     def __init__(self) -> None:
         super().__init__()
         self.counts = Counts()
-        self.listening_fault = ""
+        self.listening_fault = self.key_fault = ""
 
 
 class Talk:

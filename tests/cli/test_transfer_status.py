@@ -148,6 +148,15 @@ def test_lines_that_the_unit_lacks_stand_in_the_status(stage: TransferStage, cap
     assert fitting("transfer-status", lines[0])["host"]["unit_fault"].startswith("install ")
 
 
+def test_a_key_that_cannot_be_read_again_stands_in_the_status(stage: TransferStage, capsys: Said) -> None:
+    stage.transfer(key_fault="transfer.key cannot be read")
+    code, lines, _ = stage.type(capsys, "status")
+    assert code == exit_codes.NOT_REACHED
+    assert "transfer.key cannot be read" in lines
+    _, lines, _ = stage.type(capsys, "status", "--json")
+    assert fitting("transfer-status", lines[0])["host"]["link"]["key_fault"] == "transfer.key cannot be read"
+
+
 def test_a_host_that_fails(stage: TransferStage, capsys: Said) -> None:
     found = stage.transfer()
     stage.say(msgspec.structs.replace(found, word=FAILED, detail="the disk is full"), 1)

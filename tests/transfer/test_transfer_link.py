@@ -18,11 +18,12 @@ from cryptography.hazmat.primitives.serialization import Encoding, load_pem_priv
 from subord.runtime.frames import Frames
 from subord.services.transfer.exchange import MESSAGE_BYTES_MAX, ExchangeError
 from subord.services.transfer.linking import asking, certificate, link, serving
+from subord.services.transfer.linking import counts as causes
 from subord.services.transfer.linking.asking import Asker, LinkError
-from subord.services.transfer.linking.certificate import CertificateError, Identity
+from subord.services.transfer.linking.certificate import CertificateError, Identity, mark_of
 from subord.services.transfer.linking.context import GREETING, Ends, ends_of
 from subord.services.transfer.linking.counts import Counts
-from subord.services.transfer.linking.link import Link
+from subord.services.transfer.linking.link import Key, Link
 from subord.services.transfer.places import place_of
 from subord.services.transfer.plan import Peer
 
@@ -468,4 +469,84 @@ async def test_two_links_of_two_plans_ask_each_other(hosts: Hosts, monkeypatch: 
         await listeners[1].aclose()
         await until(lambda: not links[1].listening_fault)
         assert await links[0].ask(b"y") == b"yy"
+        nursery.cancel_scope.cancel()
+
+
+# -- another key ---------------------------------------------------------------------------------------------------
+
+
+async def asked_until(link: Link, wanted: str = "") -> None:
+    """A question has this cause of a failure; "": it has an answer. The other end may not listen yet, and after a
+    failure there is a pause."""
+    with trio.fail_after(20):
+        while True:
+            cause = ""
+            try:
+                assert await link.ask(b"x") == b"xx"
+            except LinkError as error:
+                cause = error.cause
+            if cause == wanted:
+                return
+            await trio.sleep(0.05)
+
+
+def replace(key: Path, pem: bytes) -> None:
+    new = key.with_suffix(".new")
+    new.write_bytes(pem)
+    new.chmod(0o600)
+    new.replace(key)
+
+
+async def two_links(hosts: Hosts, key: Path, *, named: int) -> tuple[Link, Link]:
+    """Ours with a file of its key; the plan of the other one names the certificate of this number."""
+    listeners = [(await serving.bound("127.0.0.1", 0))[0] for _ in range(2)]
+    ports = [each.socket.getsockname()[1] for each in listeners]
+    a, b, _ = hosts.identities
+    replace(key, a.pem)
+    ours = Peer(name="other", addresses=(f"127.0.0.1:{ports[1]}",), certificates=(b.text,))
+    theirs = Peer(name="other", addresses=(f"127.0.0.1:{ports[0]}",), certificates=(hosts.identities[named].text,))
+    for each in listeners:
+        await each.aclose()
+    return (
+        Link(ours, ends_of(a, ours.certificates), ("127.0.0.1", ports[0]), Key(str(key), mark_of(str(key)))),
+        Link(theirs, ends_of(b, theirs.certificates), ("127.0.0.1", ports[1])),
+    )
+
+
+async def test_a_key_that_was_replaced_counts_without_a_restart(
+    hosts: Hosts, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In both directions, also of a connection that was open."""
+    monkeypatch.setattr(link, "KEY_LOOK_S", 0.05)
+    monkeypatch.setattr(asking, "RETRY_S_MAX", 0.05)
+    ours, theirs = await two_links(hosts, tmp_path / "key", named=2)
+    async with trio.open_nursery() as nursery:
+        for each in (ours, theirs):
+            nursery.start_soon(each.serve, doubled)
+        for each in (ours, theirs):
+            await asked_until(each, causes.STRANGER)
+        replace(tmp_path / "key", hosts.identities[2].pem)
+        for each in (ours, theirs):
+            await asked_until(each)
+        assert ours.key_fault == ""
+        nursery.cancel_scope.cancel()
+
+
+async def test_a_key_that_cannot_be_read_again_is_told_and_the_one_before_stays(
+    hosts: Hosts, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(link, "KEY_LOOK_S", 0.05)
+    ours, theirs = await two_links(hosts, tmp_path / "key", named=0)
+    async with trio.open_nursery() as nursery:
+        for each in (ours, theirs):
+            nursery.start_soon(each.serve, doubled)
+        await asked_until(ours)
+        replace(tmp_path / "key", b"no key")
+        await until(lambda: ours.key_fault)
+        assert "there is no private key with its certificate in it" in ours.key_fault
+        assert ours.key_fault.endswith("; the key from before stays in use")
+        await asked_until(ours)
+        await asked_until(theirs)
+        replace(tmp_path / "key", hosts.identities[0].pem)
+        await until(lambda: not ours.key_fault)
         nursery.cancel_scope.cancel()

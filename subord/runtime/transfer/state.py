@@ -75,8 +75,9 @@ class State(Told, frozen=True, kw_only=True):
     """`word`: of WORDS. `batch`: of the host. `at`: of the last look at the batch system that has succeeded, 0: none
     has; `fault`: why the last one failed, "": it did not. `heard_at`: of the last answer of the other cluster,
     `asked_at`: of its last message; 0: there was none. `link_fault`: why the last message has no answer.
-    `listening_fault`: why the other cluster cannot ask. `sensor_fault`: why the batch system does not hear how many
-    jobs wait there. `unit_fault`: what the unit of the agent lacks. `refused_last`: the last stranger at the link.
+    `listening_fault`: why the other cluster cannot ask. `key_fault`: why a key that has changed is not in use.
+    `sensor_fault`: why the batch system does not hear how many jobs wait there. `unit_fault`: what the unit of the
+    agent lacks. `refused_last`: the last stranger at the link.
     `peer_pending`: jobs that wait there, None: not known; `offer`: how many more it takes. `pending`: jobs that wait
     here, None: not known; `room`: how many more could come. `permits_given`, `permits_held`: not used yet.
     `starters`: methods that wait for the end of a job. `leaving`, `coming`: jobs by state. `left`, `taken`: what came
@@ -101,6 +102,7 @@ class State(Told, frozen=True, kw_only=True):
     asked_at: float = 0.0
     link_fault: _Text = ""
     listening_fault: _Text = ""
+    key_fault: _Text = ""
     sensor_fault: _Text = ""
     unit_fault: _Text = ""
     refused_last: _Text = ""

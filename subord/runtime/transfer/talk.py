@@ -29,6 +29,7 @@ _TEXTS: Final = (
     "fault",
     "link_fault",
     "listening_fault",
+    "key_fault",
     "sensor_fault",
     "unit_fault",
     "refused_last",

@@ -44,7 +44,8 @@ def _is_settled(found: Document) -> bool:
     host = found["host"]
     if host is None:
         return False
-    return follow and not (host["fault"] or host["sensor_fault"] or host["unit_fault"] or host["link"]["fault"])
+    of_link = host["link"]["fault"] or host["link"]["key_fault"]
+    return follow and not (host["fault"] or host["sensor_fault"] or host["unit_fault"] or of_link)
 
 
 def lines_of(found: Document, names: Mapping[str, str]) -> Iterator[str]:
@@ -139,6 +140,8 @@ def _link(host: Document) -> Iterator[str]:
         yield from wrapped(f"{host['peer']} does not answer: {link['fault']}", "")
     if link["listening_fault"]:
         yield from wrapped(f"{host['peer']} cannot ask this cluster: {link['listening_fault']}", "")
+    if link["key_fault"]:
+        yield from wrapped(link["key_fault"], "")
     if link["answered_s"] is None:
         yield f"{host['peer']} has not answered yet"
     else:

@@ -30,9 +30,9 @@ from subord.services.transfer.driving.driver import Driver, Site, SocketError
 from subord.services.transfer.driving.telling import Both, Seen, state_of
 from subord.services.transfer.driving.unit import lacking
 from subord.services.transfer.driving.waking import Wake
-from subord.services.transfer.linking.certificate import CertificateError, read
+from subord.services.transfer.linking.certificate import CertificateError, mark_of, read
 from subord.services.transfer.linking.context import ends_of
-from subord.services.transfer.linking.link import Link
+from subord.services.transfer.linking.link import Key, Link
 from subord.services.transfer.plan import Plan
 from subord.services.transfer.records import Records
 from subord.services.transfer.thresholds import sensor_fault
@@ -51,8 +51,9 @@ async def _link(config: TransferConfig, plan: Plan) -> Link:
     """Raises CertificateError."""
     peer = plan.peer
     assert peer is not None
+    key = Key(config.key, await trio.to_thread.run_sync(mark_of, config.key))
     ends = await trio.to_thread.run_sync(lambda: ends_of(read(config.key), peer.certificates))
-    return Link(peer, ends, listener_of(config.listen) if config.listen else None)
+    return Link(peer, ends, listener_of(config.listen) if config.listen else None, key)
 
 
 make_cell: Callable[[TransferConfig, Plan], Cell] = _cell
@@ -127,6 +128,7 @@ class Role(role.Role):
             asked_at=exchanging.asked_at,
             link_fault=exchanging.fault,
             listening_fault=link.listening_fault,
+            key_fault=link.key_fault,
             unit_fault=self._unit_fault,
             sensor_fault=sensor_fault(self._context.transfer.batch, self._plan.queues, starters.silent_s),
             starters=len(starters),

@@ -41,6 +41,7 @@ class Seen(NamedTuple):
     asked_at: float = 0.0
     link_fault: str = ""
     listening_fault: str = ""
+    key_fault: str = ""
     sensor_fault: str = ""
     unit_fault: str = ""
     starters: int = 0
@@ -91,6 +92,7 @@ def state_of(both: Both, seen: Seen, counts: Counts, version: int, batch: str) -
         asked_at=seen.asked_at,
         link_fault=seen.link_fault,
         listening_fault=seen.listening_fault,
+        key_fault=seen.key_fault,
         sensor_fault=seen.sensor_fault,
         unit_fault=seen.unit_fault,
         refused_last=counts.refused_last,

@@ -81,6 +81,12 @@ class Asker:
             self._backoff = Backoff(RETRY_S)
             return answer
 
+    async def renew(self, ends: Ends) -> None:
+        """The next connection is made with these ends; the present one is closed after its question."""
+        async with self._turn:
+            self._ends = ends
+            await self.aclose()
+
     async def aclose(self) -> None:
         """Without a farewell: the other side may not answer."""
         connection, self._connection = self._connection, None

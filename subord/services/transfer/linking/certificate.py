@@ -104,6 +104,15 @@ def read(path: str) -> Identity:
     return Identity(pem, certificate.public_bytes(Encoding.DER))
 
 
+def mark_of(path: str) -> tuple[int, ...]:
+    """Changes whenever the file does; (): it is not there."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return ()
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+
+
 def ensured(path: str) -> Identity:
     """Read it; make it if it is not there. Raises CertificateError."""
     if not os.path.lexists(path):

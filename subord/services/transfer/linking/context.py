@@ -50,6 +50,22 @@ def ends_of(identity: Identity, certificates: Iterable[str]) -> Ends:
     return Ends(server, client, frozenset(map(fingerprint_of, ders)), identity.fingerprint)
 
 
+def renewed(ends: Ends, identity: Identity) -> Ends:
+    """The same ends with another identity of ours, from the next handshake on. In the event loop, since connections
+    that begin read the contexts. Raises CertificateError."""
+    try:
+        for context in (ends.server, ends.client):
+            _load(context, identity)
+    except (ssl.SSLError, OSError) as error:
+        raise CertificateError(f"the key of transfers cannot be used here: {error}") from None
+    return ends._replace(ours=identity.fingerprint)
+
+
+def _load(context: ssl.SSLContext, identity: Identity) -> None:
+    with as_file(identity.pem) as path:
+        context.load_cert_chain(path, password=no_password)
+
+
 def _context(side: int, identity: Identity, ders: list[bytes]) -> ssl.SSLContext:
     context = ssl.SSLContext(side)
     context.sslobject_class = Records
@@ -58,8 +74,7 @@ def _context(side: int, identity: Identity, ders: list[bytes]) -> ssl.SSLContext
     context.verify_mode = ssl.CERT_REQUIRED
     context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
     context.load_verify_locations(cadata=b"".join(ders))
-    with as_file(identity.pem) as path:
-        context.load_cert_chain(path, password=no_password)
+    _load(context, identity)
     if side == ssl.PROTOCOL_TLS_SERVER:
         context.num_tickets = 0  # each connection shows its certificate
     return context

@@ -70,13 +70,15 @@ class PublishedDocument(PlanDocument, frozen=True, kw_only=True):
 
 class LinkDocument(msgspec.Struct, frozen=True, kw_only=True):
     """`up`: there is a connection. `fault`: why the last message has no answer. `listening_fault`: why the other
-    cluster cannot ask. `answered_s`, `asked_s`: since the last answer, and the last message of the other cluster;
-    null: there was none. `messages`, `bytes`, `refusals`, `failures`: by kind or cause, since the agent has the
-    plan. `refused_last`: the address of the last stranger, and the cause."""
+    cluster cannot ask. `key_fault`: why a key of ours that has changed is not in use. `answered_s`, `asked_s`:
+    since the last answer, and the last message of the other cluster; null: there was none. `messages`, `bytes`,
+    `refusals`, `failures`: by kind or cause, since the agent has the plan. `refused_last`: the address of the
+    last stranger, and the cause."""
 
     up: bool
     fault: Sentence
     listening_fault: Sentence
+    key_fault: Sentence
     answered_s: float | None
     asked_s: float | None
     messages: dict[str, int]

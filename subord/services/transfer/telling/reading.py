@@ -169,6 +169,7 @@ def _link(seen: State, now: float) -> LinkDocument:
         up=seen.is_up,
         fault=seen.link_fault,
         listening_fault=seen.listening_fault,
+        key_fault=seen.key_fault,
         answered_s=age_of(seen.heard_at, now),
         asked_s=age_of(seen.asked_at, now),
         messages=seen.messages,
