@@ -5,8 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from subord.core.carriage.documents import MACHINES, NEVER_MS, Document
-from subord.core.carriage.orders import Order, Verdict
+from subord.core.carriage.documents import MACHINES
 from subord.runtime.machines.state import (
     MANAGES,
     OTHER_NODE,
@@ -18,9 +17,8 @@ from subord.runtime.machines.state import (
     State,
 )
 from subord.services.machines.plan import Plan, Type, encode, read
-from tests.api.fake_node_api import FakeNode, World
+from tests.api.tree_nodes import TreeNodes
 
-AT_MS = 1_795_682_000_000
 SERVERS = (2, 3)
 ALMA = Type(name="alma", template="alma-9", queues=("long", "short"), cores=4, memory_mb=8192, image_mb=20480)
 DEB = Type(
@@ -41,42 +39,30 @@ TEMPLATES = (
 )
 
 
-class MachinesNodes:
-    """All nodes keep their state; `node` is asked by the commands. The clock of every node shows `now`."""
+class MachinesNodes(TreeNodes):
+    """`node` is asked by the commands."""
+
+    service = "machines"
+    document = MACHINES
 
     def __init__(self, asked: int = 7) -> None:
-        self.world = World()
-        for each in self.world.leaders:
-            self.world.known[each] = FakeNode(self.world, each)
-        self.node = self.world.known[asked]
-        self.world.known[1].machines.batch = "gridengine"
+        super().__init__(asked)
+        self.of(1).batch = "gridengine"
         for each in SERVERS:
             self.is_server(each)
 
     @property
-    def now(self) -> float:
-        return self.node.tracker.wall_ms / 1000
-
-    @property
     def plan(self) -> Plan | None:
         """What the asked node holds."""
-        held = self.node.tracker.membership.documents.by_name.get(MACHINES)
-        return None if held is None else read(held.order.body)
+        return None if self.held is None else read(self.held.order.body)
 
     def is_server(self, position: int, uri: str = "qemu:///system") -> None:
         """By its configuration."""
-        self.world.known[position].machines.uri = uri
+        self.of(position).uri = uri
 
     def hold(self, version: int, plan: Plan | bytes = PLAN, principal: str = "ann") -> None:
         """The asked node has this plan, or a document with this body."""
-        body = plan if isinstance(plan, bytes) else encode(plan)
-        order = Order(MACHINES, version, AT_MS + version, NEVER_MS, body)
-        self.node.tracker.take([(Document(*order), Verdict("", principal, "SHA256:x"))])
-
-    def say(self, state: State, *positions: int) -> None:
-        """How these nodes take part; without positions all."""
-        for each in positions or sorted(self.world.leaders):
-            self.world.known[each].machines.state = state
+        self.take_body(version, plan if isinstance(plan, bytes) else encode(plan), principal)
 
     def has(self, position: int, *machines: MachineState, **fields: Any) -> ServerState:
         """What the agent of a server has told."""
@@ -91,7 +77,7 @@ class MachinesNodes:
         on = [each for each in machines if each.state != "off"]
         used = Amount(sum(each.cores for each in on), sum(each.memory for each in on), 0, len(on))
         found = ServerState(machines=machines, **{**given, "used": used, **fields})
-        self.world.known[position].machines.server = found
+        self.of(position).server = found
         return found
 
     def have_templates(self) -> None:

@@ -4,29 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from subord.core.carriage.documents import Document
-from subord.core.carriage.orders import Verdict
+from subord.core.carriage.documents import SHARES as NAME
 from subord.core.carriage.shares.interface import DOCUMENT, LEADER, Branch, LeftOut, OfBranch, Overview
 from subord.core.carriage.shares.plan import Plan, order_of, read
 from subord.runtime.shares.state import State
 from subord.services.shares.bank import Bank
 from subord.services.shares.folding import folded
-from tests.api.fake_node_api import FakeNode, World
+from tests.api.fake_node_api import FakeNode
+from tests.api.tree_nodes import AT_MS, TreeNodes
 
 SHARES = (("web", 60_000), ("batch", 30_000), ("rest", 10_000))
-AT_MS = 1_795_682_000_000
 USED = {"web": (70.0, True), "batch": (25.0, False), "rest": (4.0, False)}
 """Usage of a node, and whether work is left over; another class uses nothing."""
 
 
-class SharedNodes:
-    """All nodes keep their state; `node` is asked by the commands."""
+class SharedNodes(TreeNodes):
+    """`node` is asked by the commands."""
 
-    def __init__(self, asked: int = 7) -> None:
-        self.world = World()
-        for each in self.world.leaders:
-            self.world.known[each] = FakeNode(self.world, each)
-        self.node = self.world.known[asked]
+    service = "shares"
+    document = NAME
 
     def nodes(self, positions: Iterable[int] = ()) -> list[FakeNode]:
         """Those, or all."""
@@ -35,7 +31,7 @@ class SharedNodes:
     def hold(self, version: int, *shares: tuple[str, int], principal: str = "ann", round_ms: int = 1000) -> Plan:
         """The asked node has this document. Of no shares: they are off."""
         order = order_of(version, AT_MS + version, round_ms, shares)
-        self.node.tracker.take([(Document(*order), Verdict("", principal, "SHA256:x"))])
+        self.take(order, principal)
         plan = read(order)
         assert plan is not None
         return plan

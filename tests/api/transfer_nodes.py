@@ -5,13 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from subord.config.schema import TransferConfig
-from subord.core.carriage.documents import NEVER_MS, TRANSFER, Document
-from subord.core.carriage.orders import Order, Verdict
+from subord.core.carriage.documents import TRANSFER
 from subord.runtime.transfer.state import COMES, LEAVES, OTHER_NODE, TRANSFERS, JobState, State
 from subord.services.transfer.plan import Peer, Plan, TransferQueue, User, decode_plan, encode_plan
-from tests.api.fake_node_api import FakeNode, World
+from tests.api.tree_nodes import TreeNodes
 
-AT_MS = 1_795_682_000_000
 CERTIFICATE = (
     "MIIBajCCARCgAwIBAgIUYxaN6PNYmuwxIeYSvNNX5RbMU+UwCgYIKoZIzj0EAwIwKzEpMCcGA1UEAwwgc3Vib3JkIHRyYW5zZmVy"
     "IDAxZDdkYjI5ODdiNWI1ZDUwIBcNNzAwMTAxMDAwMDAwWhgPOTk5OTEyMzEwMDAwMDBaMCsxKTAnBgNVBAMMIHN1Ym9yZCB0cmFu"
@@ -34,39 +32,27 @@ STUCK = JobState(LEAVES, "9", 3, "bob", "unknown", "990", "", "run", 1_795_681_0
 COMING = JobState(COMES, "77", 0, "ann", "here", "455", "suspended", "suspended", 1_795_682_100.0)
 
 
-class TransferNodes:
-    """All nodes keep their state; `node` is asked by the commands."""
+class TransferNodes(TreeNodes):
+    """`node` is asked by the commands."""
+
+    service = "transfer"
+    document = TRANSFER
 
     def __init__(self, asked: int = 7) -> None:
-        self.world = World()
-        for each in self.world.leaders:
-            self.world.known[each] = FakeNode(self.world, each)
-        self.node = self.world.known[asked]
+        super().__init__(asked)
         self.configure(1, batch="gridengine")
-
-    @property
-    def now(self) -> float:
-        return self.node.tracker.wall_ms / 1000
 
     @property
     def plan(self) -> Plan | None:
         """What the asked node holds."""
-        held = self.node.tracker.membership.documents.by_name.get(TRANSFER)
-        return None if held is None else decode_plan(held.order.body)
+        return None if self.held is None else decode_plan(self.held.order.body)
 
     def configure(self, position: int, **fields: Any) -> None:
-        self.world.known[position].transfer.config = TransferConfig(**fields)
+        self.of(position).config = TransferConfig(**fields)
 
     def hold(self, version: int, plan: Plan | bytes = PLAN, principal: str = "ann") -> None:
         """The asked node has this plan, or a document with this body."""
-        body = plan if isinstance(plan, bytes) else encode_plan(plan)
-        order = Order(TRANSFER, version, AT_MS + version, NEVER_MS, body)
-        self.node.tracker.take([(Document(*order), Verdict("", principal, "SHA256:x"))])
-
-    def say(self, state: State, *positions: int) -> None:
-        """How these nodes take part; without positions all."""
-        for each in positions or sorted(self.world.leaders):
-            self.world.known[each].transfer.state = state
+        self.take_body(version, plan if isinstance(plan, bytes) else encode_plan(plan), principal)
 
     def transfer(self, version: int = 2, plan: Plan = PLAN, **fields: Any) -> State:
         """All nodes follow a plan; the first one is the transfer host."""

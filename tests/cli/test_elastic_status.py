@@ -14,9 +14,10 @@ from subord.runtime.elastic.state import FAILED, NO_AGENT, NODES_MAX, OFF, OTHER
 from subord.services.elastic.plan import Plan
 from subord.services.elastic.stages import Stage
 from subord.services.elastic.telling.answering import answer, told
-from tests.api.elastic_nodes import AT_MS, ElasticNodes
+from tests.api.elastic_nodes import ElasticNodes
 from tests.api.fake_node_api import FakeTracker
 from tests.api.served_node import fake_daemon
+from tests.api.tree_nodes import AT_MS
 from tests.cli.elastic_stage import ElasticStage, Said
 from tests.cli.test_json import fitting
 

@@ -17,8 +17,9 @@ from subord.services.machines.plan import Plan, Type
 from subord.services.machines.task import Results, encode
 from subord.services.serving import signed_handlers
 from tests.api.fake_node_api import FakeTracker
-from tests.api.machines_nodes import AT_MS, PLAN, SERVERS, TEMPLATES
+from tests.api.machines_nodes import PLAN, SERVERS, TEMPLATES
 from tests.api.served_node import fake_daemon
+from tests.api.tree_nodes import AT_MS
 from tests.cli.machines_stage import FILE, MachinesStage, Said
 
 DOCS = Path(__file__).parents[2] / "docs"

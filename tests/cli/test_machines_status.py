@@ -36,8 +36,9 @@ from subord.services.machines.task import Results, encode
 from subord.services.machines.telling import answering
 from subord.services.serving import signed_handlers
 from tests.api.fake_node_api import FakeTracker
-from tests.api.machines_nodes import AT_MS, SERVERS, TEMPLATES, MachinesNodes
+from tests.api.machines_nodes import SERVERS, TEMPLATES, MachinesNodes
 from tests.api.served_node import fake_daemon
+from tests.api.tree_nodes import AT_MS
 from tests.cli.machines_stage import MachinesStage, Said
 from tests.cli.test_json import fitting
 

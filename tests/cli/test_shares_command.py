@@ -13,7 +13,6 @@ from loops import over
 from subord.cli import main
 from subord.client import exit_codes
 from subord.client.orders import publishing, signing
-from subord.core.carriage.documents import SHARES as NAME
 from subord.core.carriage.shares import bounds
 from subord.core.carriage.shares.interface import LeftOut
 from subord.core.carriage.shares.plan import Plan, read
@@ -43,8 +42,7 @@ class Stage(SharedNodes):
 
     @property
     def plan(self) -> Plan | None:
-        held = self.node.tracker.membership.documents.by_name.get(NAME)
-        return None if held is None else read(held.order)
+        return None if self.held is None else read(self.held.order)
 
     def serve(self) -> Plan:
         """All nodes follow shares."""

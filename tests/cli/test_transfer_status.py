@@ -20,7 +20,8 @@ from subord.services.transfer.telling import answering
 from subord.services.transfer.telling.words import JOBS
 from tests.api.fake_node_api import FakeTracker
 from tests.api.served_node import fake_daemon
-from tests.api.transfer_nodes import AT_MS, COMING, LEAVING, PLAN, STUCK, TransferNodes
+from tests.api.transfer_nodes import COMING, LEAVING, PLAN, STUCK, TransferNodes
+from tests.api.tree_nodes import AT_MS
 from tests.cli.test_json import fitting
 from tests.cli.test_transfer_command import LINES
 from tests.cli.transfer_stage import Said, TransferStage
