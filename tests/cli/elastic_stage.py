@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import pytest
-
-from subord.cli import main
 from tests.api.elastic_nodes import ElasticNodes
-
-Said = pytest.CaptureFixture[str]
+from tests.cli.typed import Said, type_command
 
 
 class ElasticStage(ElasticNodes):
@@ -19,9 +15,4 @@ class ElasticStage(ElasticNodes):
 
     def type(self, capsys: Said, *words: str) -> tuple[int, list[str], str]:
         """The exit code, the lines, and what stands on standard error."""
-        try:
-            code = main(["elastic", *words, "--socket", self.path])
-        except SystemExit as error:
-            code = int(str(error.code))
-        out, err = capsys.readouterr()
-        return code, out.splitlines(), err
+        return type_command(capsys, "elastic", *words, "--socket", self.path)

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
-from subord.cli import main
 from tests.api.machines_nodes import MachinesNodes
+from tests.cli.typed import Said, type_command
 
-Said = pytest.CaptureFixture[str]
 FILE = """\
 manager = "10.0.0.1"
 store_mb = 204800
@@ -51,9 +48,5 @@ class MachinesStage(MachinesNodes):
     def type(self, capsys: Said, *words: str) -> tuple[int, list[str], str]:
         """The exit code, the lines, and what stands on standard error. `FILE` stands for the plan."""
         typed = [str(self.file) if each == "FILE" else each for each in words]
-        try:
-            code = main(["machines", *typed, "--socket", self.path])
-        except SystemExit as error:
-            code = int(str(error.code))
-        out, err = capsys.readouterr()
-        return code, out.splitlines(), err.replace(str(self.file), "plan.toml")
+        code, lines, err = type_command(capsys, "machines", *typed, "--socket", self.path)
+        return code, lines, err.replace(str(self.file), "plan.toml")

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 from loops import over
 
-from subord.cli import main
 from subord.client import exit_codes
 from subord.client.orders import signing
 from subord.core.carriage import plan
@@ -31,8 +30,8 @@ from subord.services.metrics.wanted import USUAL
 from tests.api.fake_node_api import FakeNode, World
 from tests.api.served_node import fake_daemon
 from tests.cli.test_json import fitting
+from tests.cli.typed import Said, type_command
 
-Said = pytest.CaptureFixture[str]
 OTHER = 'node_cpu_seconds_per_second{mode="idle"}'
 
 
@@ -64,12 +63,7 @@ class Stage:
             keeping.keep(self.world.known[each])  # type: ignore[arg-type]
 
     def type(self, capsys: Said, *words: str) -> tuple[int, list[str], str]:
-        try:
-            code = main(["metrics", *words, "--socket", self.path])
-        except SystemExit as error:
-            code = int(str(error.code))
-        out, err = capsys.readouterr()
-        return code, out.splitlines(), err
+        return type_command(capsys, "metrics", *words, "--socket", self.path)
 
     @property
     def plan(self) -> tuple[str, ...] | None:

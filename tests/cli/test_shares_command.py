@@ -10,7 +10,6 @@ import pytest
 from fake_operators import sign
 from loops import over
 
-from subord.cli import main
 from subord.client import exit_codes
 from subord.client.orders import publishing, signing
 from subord.core.carriage.shares import bounds
@@ -20,8 +19,8 @@ from subord.services.shares import command
 from tests.api.served_node import fake_daemon, fixed_answer
 from tests.api.shared_nodes import SHARES, SharedNodes
 from tests.cli.test_json import fitting
+from tests.cli.typed import Said, type_command
 
-Said = pytest.CaptureFixture[str]
 TEXT = "web=60,batch=30,rest=10"
 
 
@@ -33,12 +32,7 @@ class Stage(SharedNodes):
         self.path = ""
 
     def type(self, capsys: Said, *words: str) -> tuple[int, list[str], str]:
-        try:
-            code = main(["shares", *words, "--socket", self.path])
-        except SystemExit as error:
-            code = int(str(error.code))
-        out, err = capsys.readouterr()
-        return code, out.splitlines(), err
+        return type_command(capsys, "shares", *words, "--socket", self.path)
 
     @property
     def plan(self) -> Plan | None:

@@ -5,12 +5,9 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import pytest
-
-from subord.cli import main
 from tests.api.transfer_nodes import CERTIFICATE, TransferNodes
+from tests.cli.typed import Said, type_command
 
-Said = pytest.CaptureFixture[str]
 FILE = f"""\
 host = "10.0.0.1"
 cluster = "north"
@@ -47,10 +44,6 @@ class TransferStage(TransferNodes):
         """The exit code, the lines, and what stands on standard error. `FILE` stands for the plan. Nodes of this
         process answer within milliseconds, on a busy machine in some more."""
         typed = [str(self.file) if each == "FILE" else each for each in words]
-        try:
-            code = main(["transfer", *typed, "--socket", self.path])
-        except SystemExit as error:
-            code = int(str(error.code))
-        out, err = capsys.readouterr()
-        out = re.sub(r" answered in \d+ ms$", " answered in 0 ms", out, flags=re.MULTILINE)
-        return code, out.splitlines(), err.replace(str(self.file), "plan.toml")
+        code, lines, err = type_command(capsys, "transfer", *typed, "--socket", self.path)
+        lines = [re.sub(r" answered in \d+ ms$", " answered in 0 ms", each) for each in lines]
+        return code, lines, err.replace(str(self.file), "plan.toml")
