@@ -107,6 +107,7 @@ def test_what_is_wrong_stands_in_the_status(stage: TransferStage, capsys: Said) 
         listening_fault="the port is taken",
         refusals={"stranger": 3},
         refused_last="10.0.9.9: stranger",
+        refused_at=stage.now - 180,
         at=0.0,
         heard_at=0.0,
         asked_at=0.0,
@@ -123,12 +124,14 @@ def test_what_is_wrong_stands_in_the_status(stage: TransferStage, capsys: Said) 
         "south cannot ask this cluster: the port is taken",
         "south has not answered yet",
         "south has not asked yet",
-        "connections that were refused: 3 stranger; the last: 10.0.9.9: stranger",
+        "connections that were refused: 3 stranger; the last 3 min ago: 10.0.9.9: stranger",
         "2 jobs went back since there was no room for more records",
         "1 job here with a forged mark of a job of the other cluster: left alone",
     ):
         assert each in lines
     assert any(line.endswith("none may come now") for line in lines)
+    link = fitting("transfer-status", stage.type(capsys, "status", "--json")[1][0])["host"]["link"]
+    assert link["refused_s"] == 180.0
 
 
 def test_a_load_sensor_that_does_not_ask_stands_in_the_status(stage: TransferStage, capsys: Said) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import ssl
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
@@ -231,11 +232,13 @@ async def test_the_first_address_that_accepts_us_is_asked(hosts: Hosts) -> None:
 
 
 async def test_a_stranger_gets_no_word(hosts: Hosts) -> None:
+    began = time.time()
     async with serving_by(hosts.theirs) as served:
         assert "does not accept this host" in await refused_by(hosts.stranger, served.address)
         await until(lambda: served.counts.refused)
         assert served.counts.refused == {"stranger": 1}
         assert served.counts.refused_last == "127.0.0.1: stranger"
+        assert began <= served.counts.refused_at <= time.time()
         assert not served.counts.messages
 
 

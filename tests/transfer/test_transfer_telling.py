@@ -62,6 +62,14 @@ def test_jobs_that_need_a_person_come_first_and_those_that_are_over_last() -> No
     assert (told.version, told.cluster, told.peer, told.left_out) == (3, "one", "two", 0)
 
 
+def test_the_last_connection_that_was_refused_has_its_time() -> None:
+    counts = LinkCounts()
+    assert state_of(sides_of([], []), Seen(), counts, 1, "gridengine").refused_at == 0.0
+    counts.refuse("stranger", "10.0.9.9")
+    told = state_of(sides_of([], []), Seen(), counts, 1, "gridengine")
+    assert (told.refused_last, told.refused_at) == ("10.0.9.9: stranger", counts.refused_at)
+
+
 def test_of_many_jobs_the_first_are_told_and_all_are_counted() -> None:
     of_home = [HomeRecord(key=key(each), state=HomeState.ABROAD) for each in range(1, JOBS_MAX + 8)]
     told = state_of(sides_of(of_home, []), Seen(), LinkCounts(), 1, "gridengine")

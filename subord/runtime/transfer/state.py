@@ -77,7 +77,7 @@ class State(Told, frozen=True, kw_only=True):
     `asked_at`: of its last message; 0: there was none. `link_fault`: why the last message has no answer.
     `listening_fault`: why the other cluster cannot ask. `key_fault`: why a key that has changed is not in use.
     `sensor_fault`: why the batch system does not hear how many jobs wait there. `unit_fault`: what the unit of the
-    agent lacks. `refused_last`: the last stranger at the link.
+    agent lacks. `refused_last`: the last stranger at the link, `refused_at`: when.
     `peer_pending`: jobs that wait there, None: not known; `offer`: how many more it takes. `pending`: jobs that wait
     here, None: not known; `room`: how many more could come. `permits_given`, `permits_held`: not used yet.
     `starters`: methods that wait for the end of a job. `leaving`, `coming`: jobs by state. `left`, `taken`: what came
@@ -106,6 +106,7 @@ class State(Told, frozen=True, kw_only=True):
     sensor_fault: _Text = ""
     unit_fault: _Text = ""
     refused_last: _Text = ""
+    refused_at: float = 0.0
     is_up: bool = False
     peer_pending: int | None = None
     offer: int = 0

@@ -151,4 +151,5 @@ def _link(host: Document) -> Iterator[str]:
     asked = "has not asked yet" if link["asked_s"] is None else f"has asked {age(link['asked_s'])} ago"
     yield f"{host['peer']} {asked}"
     if refusals := numbers(link["refusals"]):
-        yield f"connections that were refused: {refusals}; the last: {link['refused_last']}"
+        when = "" if link["refused_s"] is None else f" {age(link['refused_s'])} ago"
+        yield f"connections that were refused: {refusals}; the last{when}: {link['refused_last']}"

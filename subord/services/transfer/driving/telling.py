@@ -96,6 +96,7 @@ def state_of(both: Both, seen: Seen, counts: Counts, version: int, batch: str) -
         sensor_fault=seen.sensor_fault,
         unit_fault=seen.unit_fault,
         refused_last=counts.refused_last,
+        refused_at=counts.refused_at,
         is_up=counts.is_up,
         peer_pending=of_home.sending.pending,
         offer=of_home.sending.offer,

@@ -1,11 +1,12 @@
 """What is counted on the link, for `subord transfer status` and the metrics.
 
-Times are of the clock of the event loop. Invariants: each refusal and each failure has one cause of a fixed set, so
-a stranger cannot add causes; what was told last is bounded.
+Times are of the clock of the event loop, but for `refused_at`. Invariants: each refusal and each failure has one
+cause of a fixed set, so a stranger cannot add causes; what was told last is bounded.
 """
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from typing import Final
 
@@ -40,6 +41,8 @@ class Counts:
         """Why it is down."""
         self.refused_last = ""
         """The address that was refused last, and why."""
+        self.refused_at = 0.0
+        """When, in seconds since 1970; 0: none was."""
 
     def note(self, kind: str, size: int) -> None:
         self.messages[kind] += 1
@@ -48,6 +51,7 @@ class Counts:
     def refuse(self, cause: str, address: str) -> None:
         self.refused[cause] += 1
         self.refused_last = f"{address}: {cause}"[:SENTENCE_MAX]
+        self.refused_at = time.time()
 
     def up(self, now: float) -> None:
         if not self.is_up:

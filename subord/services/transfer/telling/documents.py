@@ -73,7 +73,7 @@ class LinkDocument(msgspec.Struct, frozen=True, kw_only=True):
     cluster cannot ask. `key_fault`: why a key of ours that has changed is not in use. `answered_s`, `asked_s`:
     since the last answer, and the last message of the other cluster; null: there was none. `messages`, `bytes`,
     `refusals`, `failures`: by kind or cause, since the agent has the plan. `refused_last`: the address of the
-    last stranger, and the cause."""
+    last stranger, and the cause; `refused_s`: since then, null: there was none."""
 
     up: bool
     fault: Sentence
@@ -86,6 +86,7 @@ class LinkDocument(msgspec.Struct, frozen=True, kw_only=True):
     refusals: dict[str, int]
     failures: dict[str, int]
     refused_last: str
+    refused_s: float | None
 
 
 class FilesDocument(msgspec.Struct, frozen=True, kw_only=True):

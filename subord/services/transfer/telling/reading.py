@@ -177,6 +177,7 @@ def _link(seen: State, now: float) -> LinkDocument:
         refusals=seen.refusals,
         failures=seen.failures,
         refused_last=seen.refused_last,
+        refused_s=age_of(seen.refused_at, now),
     )
 
 
