@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import trio
 
@@ -64,6 +66,15 @@ def fixed_answer(body: bytes, status: int = 200) -> Handler:
         return Response(body, status)
 
     return handler
+
+
+async def document_by(handler: Handler) -> dict[str, Any]:
+    """What a handler answers without a query."""
+    response = await handler({})
+    assert isinstance(response, Response)
+    assert response.status == 200
+    found: dict[str, Any] = json.loads(response.body)
+    return found
 
 
 async def hanging(_: Query) -> Response:

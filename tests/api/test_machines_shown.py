@@ -9,7 +9,6 @@ import msgspec
 import pytest
 import trio
 
-from subord.api.http.server import Response
 from subord.core.carriage.engine.bounds import RESULT_BYTES_MAX
 from subord.core.carriage.reports.bounds import COUNT_MAX
 from subord.runtime.machines.state import (
@@ -44,6 +43,7 @@ from subord.services.machines.shown.words import (
 from subord.services.machines.telling.words import decode_told
 from tests.api.fake_node_api import FakeNode
 from tests.api.machines_nodes import PLAN, MachinesNodes
+from tests.api.served_node import document_by
 
 NOW = 1_800_000_000.0
 KINDS = (KindCount(type="alma", on=3, off=1, open=1, busy=2, coming=1), KindCount(type="", on=1, left_alone=1))
@@ -64,11 +64,7 @@ def managing(**fields: Any) -> State:
 
 
 async def document_of(node: FakeNode) -> dict[str, Any]:
-    response = await paths(node)[PATH]({})
-    assert isinstance(response, Response)
-    assert response.status == 200
-    found: dict[str, Any] = json.loads(response.body)
-    return found
+    return await document_by(paths(node)[PATH])
 
 
 # -- the answer ----------------------------------------------------------------------------------------------------
@@ -261,6 +257,6 @@ async def test_the_queues_node_is_asked_rarely(autojump_clock: trio.abc.Clock) -
     for _ in range(5):
         await handler({})
     nodes.manage(notes=("other",))
-    assert json.loads((await handler({})).body)["notes"] == []  # type: ignore[union-attr]
+    assert (await document_by(handler))["notes"] == []
     await trio.sleep(KEPT_S)
-    assert json.loads((await handler({})).body)["notes"] == ["other"]  # type: ignore[union-attr]
+    assert (await document_by(handler))["notes"] == ["other"]

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import msgspec
 import pytest
 import trio
 
-from subord.api.http.server import Response
 from subord.core.carriage.engine.bounds import RESULT_BYTES_MAX
 from subord.core.carriage.reports.bounds import COUNT_MAX
 from subord.runtime.elastic.state import (
@@ -29,6 +27,7 @@ from subord.services.elastic.past.words import POINTS_MAX, AskPast, decode_said,
 from subord.services.elastic.plan import Plan
 from tests.api.elastic_nodes import ElasticNodes
 from tests.api.fake_node_api import FakeNode
+from tests.api.served_node import document_by
 
 NOW = 1_800_000_000.0
 
@@ -42,11 +41,7 @@ def node(stage: str, since: float = NOW - 60, fault: str = "", tries: int = 0) -
 
 
 async def document_of(node: FakeNode) -> dict[str, Any]:
-    response = await paths(node)[PATH]({})
-    assert isinstance(response, Response)
-    assert response.status == 200
-    found: dict[str, Any] = json.loads(response.body)
-    return found
+    return await document_by(paths(node)[PATH])
 
 
 # -- the answer ----------------------------------------------------------------------------------------------------
@@ -165,6 +160,6 @@ async def test_the_queues_node_is_asked_rarely(autojump_clock: trio.abc.Clock) -
         await handler({})
     before = nodes.world.known[1].elastic.state
     nodes.say(msgspec.structs.replace(before, why=("other",)), 1)
-    assert json.loads((await handler({})).body)["why"] == []  # type: ignore[union-attr]
+    assert (await document_by(handler))["why"] == []
     await trio.sleep(KEPT_S)
-    assert json.loads((await handler({})).body)["why"] == ["other"]  # type: ignore[union-attr]
+    assert (await document_by(handler))["why"] == ["other"]

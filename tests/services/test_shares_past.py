@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,7 +9,6 @@ import pytest
 import trio
 from loops import over
 
-from subord.api.http.server import Response
 from subord.api.query.orders import YOUNG_NOTE
 from subord.core.carriage.engine.bounds import RESULT_BYTES_MAX
 from subord.core.carriage.engine.ranges import POSITION_MAX
@@ -33,6 +31,7 @@ from subord.services.shares.past.words import (
 )
 from tests.api.fake_node_api import FakeNode, World
 from tests.api.fake_shares import THREE, branch_of, hold, overview_of, plan_of
+from tests.api.served_node import document_by
 
 BRANCHES = (
     branch_of(1, (60, 30, 10), (50, 30, 5)),
@@ -72,11 +71,7 @@ async def said(node: FakeNode) -> SaidPast | None:
 
 
 async def document_of(node: FakeNode) -> dict[str, Any]:
-    response = await paths(node)[PATH]({})
-    assert isinstance(response, Response)
-    assert response.status == 200
-    found: dict[str, Any] = json.loads(response.body)
-    return found
+    return await document_by(paths(node)[PATH])
 
 
 # -- the ring --------------------------------------------------------------------------------------------------------
