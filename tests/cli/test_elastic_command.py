@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import Any
 
 import msgspec
 import pytest
-from fake_operators import sign
 from loops import over
 
 from subord.api.http.server import Call, Response
 from subord.client import exit_codes
-from subord.client.orders import publishing, signing
+from subord.client.orders import publishing
 from subord.runtime.elastic.state import MANAGES, State
 from subord.services.elastic.options import Options
 from subord.services.elastic.plan import Mount, Plan, User
@@ -21,6 +19,7 @@ from subord.services.serving import signed_handlers
 from tests.api.elastic_nodes import PLAN
 from tests.api.served_node import fake_daemon, fixed_answer
 from tests.cli.elastic_stage import ElasticStage, Said
+from tests.cli.other_operators import publish_after, publish_before, sign_as
 from tests.cli.test_json import fitting
 
 FIRST = ("set", "--manager", "10.0.0.1", "-m", "20")
@@ -433,7 +432,7 @@ def test_a_plan_of_a_later_release(stage: Stage, capsys: Said, body: bytes) -> N
 def test_an_operator_without_the_power(
     stage: Stage, capsys: Said, monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...], words: str
 ) -> None:
-    monkeypatch.setattr(signing, "sign", lambda content, namespace, _: sign(content, namespace, "mia"))
+    sign_as("mia", monkeypatch)
     for typed in (FIRST, ("off",)):
         code, lines, err = stage.type(capsys, *typed, *options)
         assert (code, lines, stage.plan) == (exit_codes.PERMISSION, [], None)
@@ -442,14 +441,7 @@ def test_an_operator_without_the_power(
 
 
 def test_of_two_operators_at_once_one_is_told(stage: Stage, capsys: Said, monkeypatch: pytest.MonkeyPatch) -> None:
-    given = publishing.order
-
-    def late(*words: Any) -> Any:
-        found = given(*words)
-        stage.hold(2, PLAN, principal="bob")
-        return found
-
-    monkeypatch.setattr(publishing, "order", late)
+    publish_after(lambda: stage.hold(2, PLAN, principal="bob"), monkeypatch, publishing)
     code, lines, err = stage.type(capsys, *FIRST)
     assert (code, lines) == (exit_codes.NOT_REACHED, [])
     assert "version 2 of bob counts, which was published at the same time: publish again" in err
@@ -461,12 +453,8 @@ def test_the_other_may_come_before_the_signature(
 ) -> None:
     """The daemon refuses the order then, because it holds a newer one."""
 
-    def slow(content: bytes, namespace: str, _: Any) -> bytes:
-        stage.hold(4, PLAN, principal="bob")
-        return sign(content, namespace, "ann")
-
     stage.hold(3)
-    monkeypatch.setattr(signing, "sign", slow)
+    publish_before(lambda: stage.hold(4, PLAN, principal="bob"), monkeypatch)
     code, lines, err = stage.type(capsys, *typed)
     assert (code, lines) == (exit_codes.NOT_REACHED, [])
     assert "version 4 of bob counts, which was published at the same time: publish again" in err

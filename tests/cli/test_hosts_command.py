@@ -8,11 +8,9 @@ from typing import Any
 
 import msgspec
 import pytest
-from fake_operators import sign
 
 from subord.cli import main
 from subord.client import exit_codes
-from subord.client.orders import signing
 from subord.core.carriage.documents import HOSTS, NEVER_MS, Document
 from subord.core.carriage.orders import Verdict
 from subord.runtime.hosts import state
@@ -22,6 +20,7 @@ from subord.services.hosts.publishing import NO_KEY, publish, unapplied
 from subord.services.hosts.table import Table, encode, table_of
 from tests.api.fake_node_api import FakeNode, World
 from tests.api.served_node import fake_daemon
+from tests.cli.other_operators import publish_before, sign_as
 from tests.cli.test_json import fitting
 
 Said = pytest.CaptureFixture[str]
@@ -198,19 +197,15 @@ def test_an_operator_takes_the_lines_away(stage: Stage, capsys: Said) -> None:
 
 
 def test_an_operator_without_the_power(stage: Stage, capsys: Said, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(signing, "sign", lambda content, namespace, _: sign(content, namespace, "mia"))
+    sign_as("mia", monkeypatch)
     stage.hold(3, encode(TABLE))
     assert main(["hosts", "off", "--socket", stage.path]) == exit_codes.PERMISSION
     assert "Nothing was changed" in capsys.readouterr().err
 
 
 def test_of_two_at_once_one_is_told(stage: Stage, capsys: Said, monkeypatch: pytest.MonkeyPatch) -> None:
-    def slow(content: bytes, namespace: str, _: object) -> bytes:
-        stage.hold(9, encode(TABLE))
-        return sign(content, namespace)
-
     stage.hold(3, encode(TABLE))
-    monkeypatch.setattr(signing, "sign", slow)
+    publish_before(lambda: stage.hold(9, encode(TABLE)), monkeypatch)
     code = main(["hosts", "off", "--socket", stage.path])
     out, err = capsys.readouterr()
     assert (code, out) == (exit_codes.NOT_REACHED, "")
@@ -238,7 +233,7 @@ def test_no_key(stage: Stage) -> None:
 
 
 def test_a_key_that_may_not(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(signing, "sign", lambda content, namespace, _: sign(content, namespace, "mia"))
+    sign_as("mia", monkeypatch)
     fault = publish(TABLE, stage.context, stage.key)
     assert fault.startswith("refused: hosts/table:")
     assert fault.endswith("Nothing was changed")

@@ -6,21 +6,20 @@ import io
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import pytest
-from fake_operators import sign
 from loops import over
 
 from subord.client import exit_codes
-from subord.client.orders import publishing, signing
+from subord.client.orders import publishing
 from subord.runtime.machines.state import NO_AGENT, Amount, MachineState, State
 from subord.services.machines.commands.given import GivenError, parsed
 from subord.services.machines.plan import Headroom, Plan, Waits
 from tests.api.machines_nodes import ALMA, PLAN, SERVERS, TEMPLATES
 from tests.api.served_node import fake_daemon
 from tests.cli.machines_stage import FILE, MachinesStage, Said
+from tests.cli.other_operators import publish_after, sign_as
 from tests.cli.test_json import fitting
 
 TABLE = [
@@ -458,7 +457,7 @@ def test_off_without_a_plan_that_can_be_followed(body: bytes, capsys: Said, tmp_
 def test_an_operator_without_the_power(
     stage: MachinesStage, capsys: Said, monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...], words: str
 ) -> None:
-    monkeypatch.setattr(signing, "sign", lambda content, namespace, _: sign(content, namespace, "mia"))
+    sign_as("mia", monkeypatch)
     for typed, plan in ((("plan", "FILE"), None), (("off",), PLAN)):
         if plan is not None:
             stage.hold(1, plan)
@@ -471,14 +470,7 @@ def test_an_operator_without_the_power(
 def test_of_two_operators_at_once_one_is_told(
     stage: MachinesStage, capsys: Said, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    given = publishing.order
-
-    def late(*words: Any) -> Any:
-        found = given(*words)
-        stage.hold(2, PLAN, principal="bob")
-        return found
-
-    monkeypatch.setattr(publishing, "order", late)
+    publish_after(lambda: stage.hold(2, PLAN, principal="bob"), monkeypatch, publishing)
     code, lines, err = stage.type(capsys, "plan", "FILE")
     assert (code, lines) == (exit_codes.NOT_REACHED, [])
     assert "version 2 of bob counts, which was published at the same time: publish again" in err

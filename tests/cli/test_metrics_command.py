@@ -12,7 +12,6 @@ import pytest
 from loops import over
 
 from subord.client import exit_codes
-from subord.client.orders import signing
 from subord.core.carriage import plan
 from subord.core.carriage.documents import PLAN, Document
 from subord.core.carriage.engine.ranges import Ranges
@@ -29,6 +28,7 @@ from subord.services.metrics.record import record_of
 from subord.services.metrics.wanted import USUAL
 from tests.api.fake_node_api import FakeNode, World
 from tests.api.served_node import fake_daemon
+from tests.cli.other_operators import publish_after, sign_as
 from tests.cli.test_json import fitting
 from tests.cli.typed import Said, type_command
 
@@ -171,9 +171,8 @@ def test_a_dry_run_changes_nothing(stage: Stage, capsys: Said) -> None:
 def test_an_operator_without_the_power(
     stage: Stage, capsys: Said, monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...], words: str
 ) -> None:
-    from fake_operators import sign
 
-    monkeypatch.setattr(signing, "sign", lambda content, namespace, _: sign(content, namespace, "mia"))
+    sign_as("mia", monkeypatch)
     code, lines, err = stage.type(capsys, "--set-plan", "a", *options)
     assert (code, lines, stage.plan) == (exit_codes.PERMISSION, [], None)
     assert words in err
@@ -183,14 +182,7 @@ def test_an_operator_without_the_power(
 def test_of_two_operators_at_once_one_is_told(stage: Stage, capsys: Said, monkeypatch: pytest.MonkeyPatch) -> None:
     from subord.services.metrics.plan import publishing
 
-    given = publishing.order
-
-    def late(*words: Any) -> Any:
-        found = given(*words)
-        stage.hold(2, "theirs", principal="bob")
-        return found
-
-    monkeypatch.setattr(publishing, "order", late)
+    publish_after(lambda: stage.hold(2, "theirs", principal="bob"), monkeypatch, publishing)
     code, lines, err = stage.type(capsys, "--set-plan", "ours")
     assert (code, lines) == (exit_codes.NOT_REACHED, [])
     assert "version 2 of bob counts" in err

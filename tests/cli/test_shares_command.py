@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
-from fake_operators import sign
 from loops import over
 
 from subord.client import exit_codes
-from subord.client.orders import publishing, signing
+from subord.client.orders import publishing
 from subord.core.carriage.shares import bounds
 from subord.core.carriage.shares.interface import LeftOut
 from subord.core.carriage.shares.plan import Plan, read
 from subord.services.shares import command
 from tests.api.served_node import fake_daemon, fixed_answer
 from tests.api.shared_nodes import SHARES, SharedNodes
+from tests.cli.other_operators import publish_after, publish_before, sign_as
 from tests.cli.test_json import fitting
 from tests.cli.typed import Said, type_command
 
@@ -251,7 +250,7 @@ def test_126_classes_are_published(stage: Stage, capsys: Said) -> None:
 def test_an_operator_without_the_power(
     stage: Stage, capsys: Said, monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...], words: str
 ) -> None:
-    monkeypatch.setattr(signing, "sign", lambda content, namespace, _: sign(content, namespace, "mia"))
+    sign_as("mia", monkeypatch)
     for typed in (["set", TEXT], ["off"]):
         code, lines, err = stage.type(capsys, *typed, *options)
         assert (code, lines, stage.plan) == (exit_codes.PERMISSION, [], None)
@@ -260,14 +259,7 @@ def test_an_operator_without_the_power(
 
 
 def test_of_two_operators_at_once_one_is_told(stage: Stage, capsys: Said, monkeypatch: pytest.MonkeyPatch) -> None:
-    given = publishing.order
-
-    def late(*words: Any) -> Any:
-        found = given(*words)
-        stage.hold(2, ("web", 50_000), ("rest", 50_000), principal="bob")
-        return found
-
-    monkeypatch.setattr(publishing, "order", late)
+    publish_after(lambda: stage.hold(2, ("web", 50_000), ("rest", 50_000), principal="bob"), monkeypatch, publishing)
     code, lines, err = stage.type(capsys, "set", TEXT)
     assert (code, lines) == (exit_codes.NOT_REACHED, [])
     assert "version 2 of bob counts, which was published at the same time: publish again" in err
@@ -279,12 +271,8 @@ def test_the_other_may_come_before_the_signature(
 ) -> None:
     """The daemon refuses the order then, because it holds a newer one."""
 
-    def slow(content: bytes, namespace: str, _: Any) -> bytes:
-        stage.hold(4, ("web", 50_000), ("rest", 50_000), principal="bob")
-        return sign(content, namespace, "ann")
-
     stage.hold(3, *SHARES)
-    monkeypatch.setattr(signing, "sign", slow)
+    publish_before(lambda: stage.hold(4, ("web", 50_000), ("rest", 50_000), principal="bob"), monkeypatch)
     code, lines, err = stage.type(capsys, *typed)
     assert (code, lines) == (exit_codes.NOT_REACHED, [])
     assert "version 4 of bob counts, which was published at the same time: publish again" in err
