@@ -12,12 +12,20 @@ from subord.client import naming
 from subord.client.node_sets import choice
 from subord.client.orders import signing
 from subord.config.resolve import ResolveError
+from tests.api.fake_node_api import FakeTracker
+from tests.api.tree_nodes import AT_MS
 
 
 @pytest.fixture(autouse=True)
 def _of_a_fake_operator(monkeypatch: pytest.MonkeyPatch) -> None:
     """Commands sign as `ann`, an operator of the fake nodes."""
     monkeypatch.setattr(signing, "sign", lambda content, namespace, _: sign(content, namespace))
+
+
+@pytest.fixture
+def still_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The clocks of all nodes stand still."""
+    monkeypatch.setattr(FakeTracker, "wall_ms", AT_MS + 1_000_500)
 
 
 @pytest.fixture(autouse=True)

@@ -15,9 +15,7 @@ from subord.services.elastic.plan import Plan
 from subord.services.elastic.stages import Stage
 from subord.services.elastic.telling.answering import answer, told
 from tests.api.elastic_nodes import ElasticNodes
-from tests.api.fake_node_api import FakeTracker
 from tests.api.served_node import fake_daemon
-from tests.api.tree_nodes import AT_MS
 from tests.cli.elastic_stage import ElasticStage, Said
 from tests.cli.test_json import fitting
 
@@ -29,10 +27,7 @@ WHY = (
 NO_ANSWER = "its daemon does not answer at 10.0.1.5:7700; look at the console of the node"
 
 
-@pytest.fixture(autouse=True)
-def clock(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The clocks of all nodes stand still."""
-    monkeypatch.setattr(FakeTracker, "wall_ms", AT_MS + 1_000_500)
+pytestmark = pytest.mark.usefixtures("still_clock")
 
 
 @pytest.fixture

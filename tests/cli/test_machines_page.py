@@ -16,10 +16,8 @@ from subord.services.machines.commands.given import parsed
 from subord.services.machines.plan import Plan, Type
 from subord.services.machines.task import Results, encode
 from subord.services.serving import signed_handlers
-from tests.api.fake_node_api import FakeTracker
 from tests.api.machines_nodes import PLAN, SERVERS, TEMPLATES
 from tests.api.served_node import fake_daemon
-from tests.api.tree_nodes import AT_MS
 from tests.cli.machines_stage import FILE, MachinesStage, Said
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -27,10 +25,7 @@ PAGE = (DOCS / "machines.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
 
 
-@pytest.fixture(autouse=True)
-def clock(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The clocks of all nodes stand still."""
-    monkeypatch.setattr(FakeTracker, "wall_ms", AT_MS + 1_000_500)
+pytestmark = pytest.mark.usefixtures("still_clock")
 
 
 @pytest.fixture

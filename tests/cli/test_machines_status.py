@@ -35,10 +35,8 @@ from subord.services.machines.plan import Plan
 from subord.services.machines.task import Results, encode
 from subord.services.machines.telling import answering
 from subord.services.serving import signed_handlers
-from tests.api.fake_node_api import FakeTracker
 from tests.api.machines_nodes import SERVERS, TEMPLATES, MachinesNodes
 from tests.api.served_node import fake_daemon
-from tests.api.tree_nodes import AT_MS
 from tests.cli.machines_stage import MachinesStage, Said
 from tests.cli.test_json import fitting
 
@@ -47,10 +45,7 @@ NEVER = "no machines are managed: no plan was published; `subord machines plan F
 STOPPED = "the image of alma-4 is in no storage pool; nothing was started: define the pool"
 
 
-@pytest.fixture(autouse=True)
-def clock(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The clocks of all nodes stand still."""
-    monkeypatch.setattr(FakeTracker, "wall_ms", AT_MS + 1_000_500)
+pytestmark = pytest.mark.usefixtures("still_clock")
 
 
 @pytest.fixture

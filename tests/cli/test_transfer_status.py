@@ -18,19 +18,13 @@ from subord.runtime.transfer.state import FAILED, JOBS_MAX, NO_AGENT, OFF, OTHER
 from subord.services.transfer.plan import Plan
 from subord.services.transfer.telling import answering
 from subord.services.transfer.telling.words import JOBS
-from tests.api.fake_node_api import FakeTracker
 from tests.api.served_node import fake_daemon
 from tests.api.transfer_nodes import COMING, LEAVING, PLAN, STUCK, TransferNodes
-from tests.api.tree_nodes import AT_MS
 from tests.cli.test_json import fitting
 from tests.cli.test_transfer_command import LINES
 from tests.cli.transfer_stage import Said, TransferStage
 
-
-@pytest.fixture(autouse=True)
-def clock(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The clocks of all nodes stand still."""
-    monkeypatch.setattr(FakeTracker, "wall_ms", AT_MS + 1_000_500)
+pytestmark = pytest.mark.usefixtures("still_clock")
 
 
 @pytest.fixture
