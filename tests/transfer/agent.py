@@ -219,7 +219,7 @@ class Agent:
             self._is_looking = False
             if isinstance(result, Unavailable):
                 return
-            self.home.looked(result.leaving, began, result.restarting)
+            self.home.looked(result.leaving, began, result.restarting, result.loose)
             self.away.looked(result, began, self.clock())
             self._work(result)
 

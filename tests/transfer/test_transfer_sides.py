@@ -26,7 +26,7 @@ from subord.services.transfer.exchange import (
     decode_message,
     encode,
 )
-from subord.services.transfer.home import Start, Verb, verdict_of
+from subord.services.transfer.home import ABSENT_S, Start, Verb, verdict_of
 from subord.services.transfer.jobs import End, Key, Spec, Wanted
 from subord.services.transfer.mapping import Stays
 from subord.services.transfer.permits import PERMITS_MAX
@@ -237,6 +237,78 @@ def test_nothing_leaves_before_it_is_bound_and_it_is_let_go_before_its_verdict()
     assert pair.home.bonds() == ([], [key])
     pair.home.let_go([key], is_done=True)
     assert [each.state for each in pair.home.news()] == [HomeState.ENDED]
+
+
+def left(pair: Pair) -> Key:
+    """A job whose process at home has ended, as when its host has died. The other side has it."""
+    key = pair.start(1)
+    assert key is not None
+    pair.ready()
+    while pair.home.desk.records[key].state != HomeState.ABROAD:
+        pair.exchange()
+    pair.home.leave(key, 10.0)
+    return key
+
+
+def test_a_job_whose_starter_is_gone_is_put_back() -> None:
+    """The batch system takes it for running, and has not noticed that its host has died."""
+    pair = Pair()
+    left(pair)
+    running, stopped = Leaving("1", 0), Leaving("1", 0, is_suspended=True)
+    for began in (10.0 + ABSENT_S - 1, 10.0 + ABSENT_S, 10.0 + 2 * ABSENT_S - 1):
+        pair.home.looked([running], began)
+        assert pair.home.stranded() == [("1", 0)] * (began == 10.0 + ABSENT_S)
+    pair.home.looked([stopped], 300.0)
+    assert pair.home.stranded() == [], "a starter that is stopped cannot connect"
+    pair.home.looked([running], 301.0)
+    assert pair.home.stranded() == []
+    pair.home.looked([running._replace(is_ending=True)], 301.0 + ABSENT_S)
+    assert pair.home.stranded() == []
+    pair.home.looked([running], 301.0 + ABSENT_S)
+    assert pair.home.stranded() == [("1", 0)]
+    pair.start(1)
+    pair.home.looked([running], 500.0)
+    assert pair.home.stranded() == [], "its starter is here"
+
+
+def test_a_job_that_is_put_back_is_bound_before() -> None:
+    """It may have been let go for a starter that has died with the agent, and would run here."""
+    pair = Pair()
+    key = left(pair)
+    kept = home.Kept((replace(pair.home.desk.records[key], state=HomeState.ENDED, end=End(), is_bound=False),))
+    again = home.Home(pair.home.plan, 11, kept, 0.0)
+    again.looked([Leaving("1", 0)], ABSENT_S)
+    assert again.stranded() == []
+    assert again.bonds() == ([key], [])
+    again.bound([key], is_done=True)
+    again.looked([Leaving("1", 0)], ABSENT_S + 5)
+    assert (again.stranded(), again.bonds()) == ([("1", 0)], ([], []))
+    again.looked([], ABSENT_S + 10, [("1", 0)])
+    assert again.bonds() == ([], [key])
+    assert again.recalls([("1", 0)]) == {"transfer": ["1"]}
+
+
+def test_a_job_that_runs_without_a_starter_is_not_let_go() -> None:
+    """It could not be kept from other queues, in which it would run for a second time."""
+    pair = Pair()
+    key = left(pair)
+    pair.home.looked([Leaving("1", 0)], 11.0)
+    pair.home.desk.finish(pair.home.desk.records[key], HomeState.ENDED, end=End())
+    assert pair.home.bonds() == ([], [])
+    pair.home.looked([], 12.0, [("1", 0)])
+    assert pair.home.bonds() == ([], [key])
+
+
+def test_a_bond_that_the_batch_system_has_forgotten_is_made_again() -> None:
+    pair = Pair()
+    key = left(pair)
+    assert pair.home.bonds() == ([], [])
+    pair.home.looked([Leaving("1", 0)], 11.0, loose=[("1", 0), ("9", 0)])
+    assert pair.home.bonds() == ([key], [])
+    pair.home.looked([Leaving("1", 0)], 12.0, loose=[("1", 0)])
+    assert pair.home.bonds() == ([], []), "it is being bound"
+    pair.home.bound([key], is_done=True)
+    assert pair.home.bonds() == ([], [])
 
 
 def test_jobs_of_a_third_cluster_are_left_alone() -> None:

@@ -74,6 +74,21 @@ def test_jobs_that_start_again(changed: dict[str, Any], is_again: bool, is_bound
     assert (found.restarting, found.bound) == ((("7", 0),) * is_again, (("7", 0),) * is_bound)
 
 
+@pytest.mark.parametrize(
+    ("changed", "is_loose"),
+    [
+        ({"priority": 0, "state_reason": "JobHeldAdmin"}, False),
+        ({"priority": 4294901755}, True),
+        ({"priority": 4294901755, "job_state": "SUSPENDED"}, True),
+        ({"priority": 4294901755, "job_state": "CANCELLED", "end_time": NOW - 1}, False),
+        ({"priority": 4294901755, "partition": "batch"}, False),
+        ({}, False),
+    ],
+)
+def test_jobs_that_run_without_a_hold(changed: dict[str, Any], is_loose: bool) -> None:
+    assert look(job(**changed)).loose == (("7", 0),) * is_loose
+
+
 def test_a_job_that_can_only_leave_does_not_wait_for_this_cluster() -> None:
     waits = {"job_state": "PENDING", "state_reason": "Resources", "nodes": ""}
     assert look(job(**waits)).pending == 0

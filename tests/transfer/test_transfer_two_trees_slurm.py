@@ -133,6 +133,41 @@ def _partitions(tree: SlurmTreeLab, job: str) -> list[str]:
     return [each["partition"] for each in tree.jobs() if str(each["array_job_id"]) == job]
 
 
+def test_a_job_abroad_whose_hold_is_lost_is_held_again(pair: Pair) -> None:
+    """As when slurmctld dies before it has written the hold down."""
+    a, b = trees(pair)
+    job = a.submit(script("loose", "sleep 1000"))
+    until(a, lambda: foreign(b) == ["RUNNING"], "it runs abroad")
+    assert a.job(job)["priority"] == 0
+    a.on_head("scontrol", "release", job)
+    until(a, lambda: a.job(job)["priority"] == 0, "it is held again")
+    a.on_head("scancel", job, user=USER)
+    until(a, lambda: foreign(b) == [], "it is deleted abroad")
+
+
+@pytest.mark.parametrize("side", [pytest.param(0, marks=pytest.mark.long), 1])
+def test_a_transfer_host_that_dies_loses_no_job_and_runs_none_twice(pair: Pair, side: int) -> None:
+    """With slurmctld, which takes the jobs for running when it is there again: their starters are gone."""
+    a, b = trees(pair)
+    dead = (a, b)[side]
+    tags = [f"host{side}.{number}" for number in range(LIMIT)]
+    a.open_partition(is_up=False)
+    try:
+        rest = "sleep 12; echo ends >>{}; exit {}"
+        scripts = [script(tag, rest.format(f"{HOME}/runs/{tag}", number)) for number, tag in enumerate(tags)]
+        jobs = [a.submit(each, queue=f"{PARTITION},{QUEUE}") for each in scripts]
+        until(a, lambda: foreign(b).count("RUNNING") == SLOTS, "they run abroad")
+    finally:
+        a.open_partition(is_up=True)
+    dead.await_written(WAIT_S_MAX)
+    dead.kill_head()
+    dead.revive_head()
+    until(a, lambda: all(a.states()[each] in ("COMPLETED", "FAILED") for each in jobs), "all have ended")
+    assert [a.job(each)["exit_code"] for each in jobs] == [number << 8 for number in range(LIMIT)]
+    texts = [outside(each, f"{HOME}/runs/{tag}") for tag in tags for each in (a, b)]
+    assert [each.read_text().split() if each.exists() else [] for each in texts] == [[], ["begins", "ends"]] * LIMIT
+
+
 @pytest.mark.long
 def test_an_agent_that_dies_while_jobs_are_abroad(pair: Pair) -> None:
     a, b = trees(pair)

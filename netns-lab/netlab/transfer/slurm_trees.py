@@ -14,8 +14,9 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Final
 
+from netlab.elastic import files
 from netlab.elastic.host import SHARED
-from netlab.elastic.hosted import HEAD, HOME, NAMES, USER
+from netlab.elastic.hosted import HEAD, HOME, NAMES, ROOT, USER
 from netlab.errors import LabError
 from netlab.transfer import agent as agents
 from netlab.transfer.trees import METHODS, QUEUE, SOCKET, UP_S_MAX, TreeLab
@@ -24,13 +25,15 @@ from subord.services.transfer.cells.slurm import settings
 PROGRAMS: Final = {"slurmctld": "slurmctld", "slurmd": "slurmd", "scontrol": "slurm-client", "munged": "munge"}
 TOP: Final = f"{SHARED}/slurm"
 PARTITION: Final = "batch"
+AGAIN_S: Final = 20
+"""So long a job that was put back waits at least, and a credential of a job is valid; Slurm has 120 s."""
 MUNGE: Final = "/run/munge-lab"
 CONFIGURATION: Final = """\
 ClusterName={name}
 SlurmctldHost=head
 SlurmUser=root
 SlurmdUser=root
-AuthInfo=socket={munge}/socket
+AuthInfo=socket={munge}/socket,cred_expire={again}
 StateSaveLocation={top}/state
 SlurmdSpoolDir=/run/slurmd-%n
 SlurmctldPidFile=/run/slurmctld.pid
@@ -87,7 +90,7 @@ class SlurmTreeLab(TreeLab):
     def _configuration(self) -> str:
         nodes = "".join(f"NodeName={name} CPUs={self.slots}\n" for name in self.runs)
         partition = f"PartitionName={PARTITION} Nodes={','.join(self.runs)} Default=YES PriorityTier=2\n"
-        text = CONFIGURATION.format(name=self.name, munge=MUNGE, top=TOP)
+        text = CONFIGURATION.format(name=self.name, munge=MUNGE, top=TOP, again=AGAIN_S)
         return f"{text}{nodes}{partition}{settings.cell_lines(self.slurm_settings(40))}"
 
     def slurm_settings(self, slots: int) -> settings.Settings:
@@ -101,7 +104,7 @@ class SlurmTreeLab(TreeLab):
             slots=slots,
             folder=METHODS,
             configuration=f"{TOP}/slurm.conf",
-            spool="/run/transfer-slurmd",
+            spool=f"{TOP}/spool",
             log=f"{TOP}/transfer.log",
         )
 
@@ -126,8 +129,8 @@ class SlurmTreeLab(TreeLab):
             self.run_on_head("sh", "-c", f"cat >{path}; chmod {mode:o} {path}", given=text)
         self.start_transfer_slurmd()
 
-    def start_transfer_slurmd(self) -> None:
-        self.on_head("slurmd", "-N", settings.NODE, "-f", f"{METHODS}/slurm.conf")
+    def start_transfer_slurmd(self, *options: str) -> None:
+        self.on_head("slurmd", "-N", settings.NODE, "-f", f"{METHODS}/slurm.conf", *options)
         self.await_that(self.is_open, "the transfer partition is open", UP_S_MAX, self.facts)
 
     def is_open(self) -> bool:
@@ -138,6 +141,19 @@ class SlurmTreeLab(TreeLab):
         """The id of a new job of USER, from its home."""
         words = ("sbatch", "--parsable", f"--chdir={HOME}", "--output=/dev/null", f"--partition={queue}", *options)
         return self.on_head(*words, user=USER, given=f"#!/bin/sh\n{script}\n").strip()
+
+    def open_partition(self, *, is_up: bool) -> None:
+        """Whether jobs start in the partition of this cluster."""
+        self.on_head("scontrol", "update", f"PartitionName={PARTITION}", f"State={'UP' if is_up else 'DOWN'}")
+
+    def await_written(self, seconds: float) -> None:
+        """What jobs are is in the files of slurmctld, which it writes each 5 s. Raises LabError."""
+        file = self.path / files.SHARED / "slurm" / "state" / "job_state"
+        number = self.submit("true", "--hold", queue=PARTITION)
+        before = file.stat().st_mtime_ns if file.exists() else 0
+        written = lambda: file.exists() and file.stat().st_mtime_ns != before  # noqa: E731
+        self.await_that(written, "slurmctld has written its jobs down", seconds, self.facts)
+        self.on_head("scancel", number)
 
     def jobs(self) -> list[dict[str, Any]]:
         """Those that slurmctld knows."""
@@ -156,6 +172,14 @@ class SlurmTreeLab(TreeLab):
 
     def start_master(self) -> None:
         self.on_head("slurmctld")
+
+    def revive_head(self) -> None:
+        """All of its processes are others: its slurmd says that the host was started."""
+        self.ask("revive", name=NAMES[HEAD])
+        self.run_on_head("sh", "-c", MUNGED)
+        self.start_master()
+        self.start_transfer_slurmd("-b")
+        self.await_placed((ROOT, HEAD))
 
     def facts(self) -> str:
         said = self.on_head("sh", "-c", "squeue; sinfo -N -l; tail -n 5 /srv/slurm/*.log")

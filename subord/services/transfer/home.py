@@ -29,6 +29,8 @@ from subord.services.transfer.states import HomeRecord, HomeState
 
 ABSENT_S: Final = 60.0
 """Starters connect again within this time, when the agent starts anew."""
+STRANDED_MAX: Final = 50
+"""Jobs that are put back after one look, each by a command."""
 STOPS: Final = frozenset({SIGSTOP, SIGTSTP, SIGTTIN, SIGTTOU})
 """A starter that was stopped would not end."""
 AGAIN_STATUS: Final = 99
@@ -94,6 +96,11 @@ class Home:
         self.plan = plan
         self.refused = 0
         """Jobs that were sent back since there was no room for their records."""
+        self._running: frozenset[tuple[str, int]] | None = None
+        """Jobs that the last look has shown in a transfer queue, and that do not end; None: there was none."""
+        self._loose = set[Key]()
+        """Jobs that are to be bound again."""
+        self._stranded = list[tuple[str, int]]()
         self.desk = Desk(kept.records, now)
         self.sending = Sending(self.desk, plan, life, kept.peer_life, kept.peer_written)
 
@@ -208,11 +215,20 @@ class Home:
 
     # -- the own batch system ---------------------------------------------------------------------------------------
 
-    def looked(self, leaving: Iterable[Leaving], began: float, restarting: Iterable[tuple[str, int]] = ()) -> None:
+    def looked(
+        self,
+        leaving: Iterable[Leaving],
+        began: float,
+        restarting: Iterable[tuple[str, int]] = (),
+        loose: Iterable[tuple[str, int]] = (),
+    ) -> None:
         """At the jobs that are in a transfer queue; the query was started at `began`. It tells what calls of
         methods have missed. `restarting`: jobs that were started before, and wait: their next starter goes on with
-        what is abroad."""
+        what is abroad. `loose`: as in Look."""
         present, waiting = {(each.job, each.task): each for each in leaving}, set(restarting)
+        self._running = frozenset(work for work, each in present.items() if not each.is_ending)
+        self._see_loose(loose)
+        self._stranded = []
         for key in sorted(self.desk.records):
             memo, record = self.desk.memos[key], self.desk.records[key]
             there = present.get(key.work)
@@ -226,6 +242,37 @@ class Home:
             elif key in self.desk.open and began > memo.wanted_at:
                 suspended = Wanted.SUSPENDED if there.is_suspended else Wanted.RUN
                 self._want(key, Wanted.DELETED if there.is_ending else suspended)
+            if there is not None and not there.is_ending and key == self.desk.newest(key.work):
+                self._see_stranded(key, there, began)
+
+    def _see_loose(self, works: Iterable[tuple[str, int]]) -> None:
+        """The batch system has forgotten their bonds, since it has died before it wrote them down."""
+        for key in filter(None, map(self.desk.newest, works)):
+            memo = self.desk.memos[key]
+            if self.desk.records[key].is_bound and not memo.is_binding:
+                memo.is_bound = False
+                self._loose.add(key)
+
+    def _see_stranded(self, key: Key, there: Leaving, began: float) -> None:
+        """The batch system takes it for running, and its starter is gone: its host has died."""
+        memo, record = self.desk.memos[key], self.desk.records[key]
+        if memo.is_here or record.is_told:
+            return
+        if there.is_suspended:  # a starter that is stopped cannot connect
+            memo.left_at = max(memo.left_at, began)
+        elif began >= memo.left_at + ABSENT_S:
+            if self._goes_on(key) and not memo.is_bound:
+                self.desk.put(replace(record, is_bound=True))
+                self._loose.add(key)
+            elif not memo.is_binding and len(self._stranded) < STRANDED_MAX:
+                memo.left_at = began
+                self._stranded.append(key.work)
+
+    def stranded(self) -> list[tuple[str, int]]:
+        """Jobs that are to be put back, since the last look: their starters are gone, and the batch system has not
+        noticed. What is abroad of them is bound."""
+        found, self._stranded = self._stranded, []
+        return found
 
     # -- bonds ------------------------------------------------------------------------------------------------------
 
@@ -233,14 +280,27 @@ class Home:
         """Jobs that the own batch system has to bind before they are sent, and those that it has to let go. The
         caller writes the changes before it does it, and then calls `bound` and `let_go`."""
         desk = self.desk
-        to_bind = [each for each in self.sending.ready() if _is_free(desk.memos[each])]
-        ended = [each for each in sorted(desk.records) if desk.is_to_be_let_go(each)]
-        to_let_go = [each for each in ended if not desk.memos[each].is_binding]
+        to_let_go = [each for each in sorted(desk.records) if self._may_let_go(each)]
+        loose = {each for each in self._loose if each in desk.records and desk.records[each].is_bound}
+        ready = self.sending.ready()
+        wanted = [*ready, *sorted(loose.difference(ready, to_let_go))]
+        to_bind = [each for each in wanted if _is_free(desk.memos[each])]
+        self._loose.clear()
         for key in to_bind:
             desk.put(replace(desk.records[key], is_bound=True))
         for key in (*to_bind, *to_let_go):
             desk.memos[key].is_binding = True
         return to_bind, to_let_go
+
+    def _may_let_go(self, key: Key) -> bool:
+        """Not while the batch system takes it for running, although its starter is gone: it could not be kept from
+        other queues then, and would start there when the batch system notices."""
+        memo = self.desk.memos[key]
+        if memo.is_binding or not self.desk.is_to_be_let_go(key):
+            return False
+        if memo.is_here or memo.is_over or key != self.desk.newest(key.work):
+            return True
+        return self._running is not None and key.work not in self._running
 
     def recalls(self, works: Iterable[tuple[str, int]]) -> dict[str, list[str]]:
         """Of jobs that are to be let go, by their transfer queues, those that have ended away without a starter: they

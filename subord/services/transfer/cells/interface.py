@@ -59,13 +59,15 @@ class Look(NamedTuple):
     """What one query has shown. `pending`: how many jobs, tasks of arrays singly, would start if there were room: not
     those that are held or in error; foreign ones count as well. `bound`: job and task of those of this cell that
     wait, were started before, and are held as `bind` does it. `restarting`: those of this cell, bound or not, that
-    were started before and wait."""
+    were started before and wait. `loose`: those of `leaving` that run and are not bound, as far as the cell can tell
+    that of a job that runs."""
 
     pending: int
     foreign: tuple[Foreign, ...]
     leaving: tuple[Leaving, ...] = ()
     bound: tuple[tuple[str, int], ...] = ()
     restarting: tuple[tuple[str, int], ...] = ()
+    loose: tuple[tuple[str, int], ...] = ()
 
 
 class Deed(StrEnum):

@@ -14,8 +14,9 @@ from typing import Final
 
 import trio
 
+from subord.runtime.log.formats import printable
 from subord.services.batch.records import Refused, Unavailable
-from subord.services.transfer.cells.interface import Cell, Deed, Look, Sought, Submitted
+from subord.services.transfer.cells.interface import Back, Cell, Deed, Look, Sought, Submitted
 from subord.services.transfer.driving.waking import Wake
 from subord.services.transfer.driving.writing import Sides
 from subord.services.transfer.jobs import Key, Spec
@@ -92,7 +93,7 @@ class Polling:
             return None
         self.fault, self.at = "", time.time()
         self._sides.presence.looked(look.leaving)
-        self._sides.home.looked(look.leaving, began, look.restarting)
+        self._sides.home.looked(look.leaving, began, look.restarting, look.loose)
         self._sides.away.looked(look, began, self._sides.clock())
         return look
 
@@ -103,6 +104,7 @@ class Polling:
         sides.home.tick(sides.clock())
         to_bind, to_let_go = sides.home.bonds()
         lost = sides.home.forgotten_bonds(look.bound) if look is not None else []
+        stranded = sides.home.stranded()
         await sides.commit()
         for record in work.submits:
             self._submitting += not _brings(record)
@@ -115,6 +117,8 @@ class Polling:
             await self._search(work.searches)
         if to_let_go or lost:
             await self._let_go(to_let_go, lost)
+        for job, task in stranded:
+            await self._put_back(job, task)
         await sides.commit()
         if to_bind:
             self._speak()
@@ -165,6 +169,15 @@ class Polling:
         outcome = outcome or await self._cell.unbind(works)
         self._note("jobs were not unbound", outcome)
         self._sides.home.let_go(keys, is_done=outcome is None)
+
+    async def _put_back(self, job: str, task: int) -> None:
+        """Its next starter goes on with what is abroad. What cannot go back ends when the batch system notices."""
+        logger.warning("transfer: job %s, task %d, runs without its starter, and is to start again", job, task)
+        outcome = await self._cell.put_back(job, task, Back.AGAIN)
+        if isinstance(outcome, Refused):
+            logger.warning("transfer: job %s cannot go back: %s", job, printable(outcome.reason))
+        else:
+            self._note("a job was not put back", outcome)
 
     def _note(self, what: str, outcome: Unavailable | None) -> None:
         if outcome is not None:

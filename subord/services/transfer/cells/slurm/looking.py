@@ -96,6 +96,7 @@ def seen_in(text: str, transfer: Sequence[str] = (), now: float = 0.0) -> Seen:
         tuple(map(_leaving, leaving)),
         tuple(job.work for job in bound),
         tuple(job.work for job in again),
+        tuple(job.work for job in leaving if job.job_state not in ENDED and job.priority),
     )
     words = {job.work: job.word for job in (*leaving, *again)}
     return Seen(look, tuple(_ended(job) for job in jobs if job.mark and _is_over(job)), words)
