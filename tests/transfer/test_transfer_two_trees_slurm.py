@@ -24,6 +24,8 @@ LIMIT = 3
 """Foreign jobs in each tree."""
 SLOTS = 2
 PERMIT_S = 600
+POLLS_MAX = 2
+"""Of the agent at home, between what is done with a job there and what happens to it abroad."""
 
 
 @pytest.fixture(scope="module")
@@ -89,15 +91,18 @@ def test_statuses_and_signals_of_a_burst_above_the_permits_come_home(pair: Pair)
 
 
 def test_what_is_done_with_a_job_at_home_reaches_it_abroad(pair: Pair) -> None:
+    """Within two polls of the agent at home, which slurmctld counts: nobody else asks it for jobs meanwhile."""
     a, b = trees(pair)
     job = a.submit(script("long", "sleep 1000"))
     until(a, lambda: foreign(b) == ["RUNNING"], "it runs abroad")
-    a.on_head("scontrol", "suspend", job)
-    until(a, lambda: foreign(b) == ["SUSPENDED"], "it is suspended abroad")
-    a.on_head("scontrol", "resume", job)
-    until(a, lambda: foreign(b) == ["RUNNING"], "it goes on abroad")
-    a.on_head("scancel", job, user=USER)
-    until(a, lambda: foreign(b) == [], "it is deleted abroad")
+    suspend, resume = ("scontrol", "suspend", job), ("scontrol", "resume", job)
+    steps = [(suspend, ["SUSPENDED"]), (resume, ["RUNNING"])] * 2 + [(("scancel", job), [])]
+    for words, wanted in steps:
+        a.on_head(*words, user=USER if words[0] == "scancel" else "root")
+        before = a.lists()
+        until(a, lambda wanted=wanted: foreign(b) == wanted, f"it is so abroad after {words}")  # type: ignore[misc]
+        polls = a.lists() - before
+        assert polls <= POLLS_MAX, f"{words} took {polls} polls"
     assert a.states()[job] == "CANCELLED"
     assert starts(pair, "long") == ["b"]
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 from collections.abc import Mapping
 from contextlib import ExitStack
@@ -166,6 +167,11 @@ class SlurmTreeLab(TreeLab):
             if str(each["job_id"]) == number:
                 return each
         raise LabError(f"Slurm of {self.name} does not know the job {number}.")
+
+    def lists(self) -> int:
+        """How often slurmctld was asked for all jobs since it began."""
+        found = re.search(r"REQUEST_JOB_INFO +\( *\d+\) count:(\d+)", self.on_head("sdiag"))
+        return int(found[1]) if found else 0
 
     def states(self) -> dict[str, str]:
         return {str(each["job_id"]): each["job_state"] for each in self.jobs()}
