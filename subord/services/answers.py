@@ -7,7 +7,7 @@ and states: nodes that follow a plan in the same way. Invariant: a state of a la
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Generic, NamedTuple, TypeVar
 
@@ -17,7 +17,8 @@ from subord.api.models import nodes
 from subord.api.models.document import Addresses, Count, Sentence, time_text
 from subord.api.node_api import NodeApi
 from subord.api.query.orders import NAMED_MAX, Answered
-from subord.core.carriage.engine.ranges import Ranges
+from subord.core.carriage.engine.ranges import NONE, Ranges
+from subord.core.view import Position
 from subord.services.decoding import Reader
 
 Told = TypeVar("Told")
@@ -36,6 +37,16 @@ def heard(answered: Answered, read: Reader[Told]) -> tuple[list[Heard[Told]], in
     decoded = ((read(result), nodes) for result, nodes in answered.answer.groups)
     found = [Heard(told, nodes) for told, nodes in decoded if told is not None]
     return found, answered.answer.told - sum(len(each.nodes) for each in found)
+
+
+def with_acting(answers: Iterable[Heard[Told]], acting: Position | None) -> Iterator[tuple[Told, Ranges, bool]]:
+    """The answers, each with its nodes, and whether these are the one that acts for a plan. It stands apart, also
+    from nodes that say the same. None: no node acts."""
+    own = NONE if acting is None else Ranges.of((acting,))
+    for told, several in answers:
+        for part, is_acting in ((several & own, True), (several - own, False)):
+            if part:
+                yield told, part, is_acting
 
 
 def united(several: Sequence[Ranges]) -> Ranges:

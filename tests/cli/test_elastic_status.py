@@ -185,6 +185,19 @@ def test_a_manager_that_is_no_member(stage: ElasticStage, capsys: Said) -> None:
     assert lines[-1].startswith("11 of 11 answered in ")
 
 
+def test_a_manager_that_says_as_the_others(stage: ElasticStage, capsys: Said) -> None:
+    """The others follow the plan."""
+    grow(stage)
+    stage.say(State(word=OTHER_NODE, version=2), 1)
+    code, lines, _ = stage.type(capsys, "status")
+    assert code == exit_codes.NOT_REACHED
+    assert [each for each in lines if each.startswith("other node")] == [
+        "other node      1  10.0.0.1",
+        "other node     10  10.0.0.[2-11]",
+    ]
+    assert "1 node does not follow the plan: other node" in lines
+
+
 @over("word", ["status", "why", "nodes"])
 def test_a_manager_that_fails(word: str, capsys: Said) -> None:
     stage = ElasticStage()

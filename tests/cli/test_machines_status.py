@@ -18,6 +18,7 @@ from subord.runtime.machines.state import (
     NO_AGENT,
     NOTES_MAX,
     OFF,
+    OTHER_NODE,
     REFUSED,
     SERVERS_MAX,
     SERVES,
@@ -208,6 +209,19 @@ def test_a_node_without_machines_is_not_to_serve(stage: MachinesStage, capsys: S
     code, lines, _ = stage.type(capsys, "status", "10.0.0.[2,4]")
     assert code == exit_codes.NOT_REACHED
     assert "2 nodes do not follow the plan: serves, other node" in lines
+
+
+def test_a_queues_node_that_says_as_the_others(stage: MachinesStage, capsys: Said) -> None:
+    """The others follow the plan."""
+    stage.manage()
+    stage.say(State(word=OTHER_NODE, version=2), 1)
+    code, lines, _ = stage.type(capsys, "status")
+    assert code == exit_codes.NOT_REACHED
+    assert [each for each in lines if each.startswith("other node")] == [
+        "other node      1  10.0.0.1",
+        "other node      8  10.0.0.[4-11]",
+    ]
+    assert "1 node does not follow the plan: other node" in lines
 
 
 def test_a_queues_node_that_decides_nothing(stage: MachinesStage, capsys: Said) -> None:

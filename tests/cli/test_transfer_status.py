@@ -67,6 +67,19 @@ def test_the_status(stage: TransferStage, capsys: Said) -> None:
     assert found["jobs"] == []
 
 
+def test_a_transfer_host_that_says_as_the_others(stage: TransferStage, capsys: Said) -> None:
+    """The others follow the plan."""
+    stage.transfer()
+    stage.say(State(word=OTHER_NODE, version=2), 1)
+    code, lines, _ = stage.type(capsys, "status")
+    assert code == exit_codes.NOT_REACHED
+    assert [each for each in lines if each.startswith("other node")] == [
+        "other node      1  10.0.0.1",
+        "other node     10  10.0.0.[2-11]",
+    ]
+    assert "1 node does not follow the plan: other node" in lines
+
+
 def test_files_of_jobs_stand_in_the_status(stage: TransferStage, capsys: Said) -> None:
     mib = 1 << 20
     stage.transfer(

@@ -13,7 +13,6 @@ from typing import Final
 from subord.api.models.coverage import CoverageDocument
 from subord.api.node_api import NodeApi
 from subord.api.query.orders import Answered
-from subord.core.carriage.engine.ranges import Ranges
 from subord.runtime.elastic import state
 from subord.services.answers import (
     Heard,
@@ -27,6 +26,7 @@ from subord.services.answers import (
     state_of,
     time_of,
     united_by,
+    with_acting,
 )
 from subord.services.elastic.options import HOUR_MIN
 from subord.services.elastic.plan import Plan
@@ -63,23 +63,24 @@ def document(answered: Answered) -> CoverageDocument:
 
 def _states(node: NodeApi, plan: Plan | None, version: int, answers: list[Heard[Told]]) -> tuple[StateDocument, ...]:
     """Those that need an operator first."""
-    groups = united_by((Said(each.word, each.detail, each.version), told) for each, told in answers)
-    found = [_state(node, said, told, plan, version) for said, told in groups.items()]
+    acting = None if plan is None else plan.manager
+    groups = united_by(
+        ((Said(each.word, each.detail, each.version), _follows(each, plan, version, is_acting=is_acting)), told)
+        for each, told, is_acting in with_acting(answers, acting)
+    )
+    found = [state_of(node, said, told, state.SENTENCES, follows=follows) for (said, follows), told in groups.items()]
     return by_urgency(found, state.WORDS)
 
 
-def _state(node: NodeApi, said: Said, told: Ranges, plan: Plan | None, version: int) -> StateDocument:
-    follows = said.version == version and _is_settled(said.word, told, plan)
-    return state_of(node, said, told, state.SENTENCES, follows=follows)
-
-
-def _is_settled(word: str, told: Ranges, plan: Plan | None) -> bool:
-    """Whether nodes with this state do what a plan says."""
+def _follows(said: Told, plan: Plan | None, version: int, *, is_acting: bool) -> bool:
+    """Whether a node with this state does what a plan says."""
+    if said.version != version:
+        return False
     if plan is None:
-        return word == state.NONE
+        return said.word == state.NONE
     if plan.is_off:
-        return word == state.OFF
-    return word == (state.MANAGES if plan.manager in told else state.OTHER_NODE)
+        return said.word == state.OFF
+    return said.word == (state.MANAGES if is_acting else state.OTHER_NODE)
 
 
 def _queues(node: NodeApi, answers: list[Heard[Told]]) -> Iterator[QueueDocument]:

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from subord.api.models.coverage import CoverageDocument
 from subord.api.node_api import NodeApi
 from subord.api.query.orders import Answered
-from subord.core.carriage.engine.ranges import Ranges
+from subord.core.view import Position
 from subord.runtime.machines import state
 from subord.services.answers import (
     Heard,
@@ -27,6 +27,7 @@ from subord.services.answers import (
     state_of,
     time_of,
     united_by,
+    with_acting,
 )
 from subord.services.machines.plan import Plan
 from subord.services.machines.telling import rows
@@ -82,7 +83,10 @@ def _round(node: NodeApi, plan: Plan | None, answers: list[Heard[Told]]) -> Roun
 
 def _states(node: NodeApi, plan: Plan | None, version: int, answers: list[Heard[Told]]) -> tuple[StateDocument, ...]:
     """Those that need an operator first."""
-    groups = united_by(((_said(each), _follows(each, told, plan, version)), told) for each, told in answers)
+    groups = united_by(
+        ((_said(each), _follows(each, plan, version, is_acting=is_acting)), told)
+        for each, told, is_acting in with_acting(answers, _acting(plan))
+    )
     found = [state_of(node, said, told, state.SENTENCES, follows=follows) for (said, follows), told in groups.items()]
     return by_urgency(found, state.WORDS)
 
@@ -91,15 +95,19 @@ def _said(told: Told | ToldServer) -> Said:
     return Said(told.word, told.detail, told.version)
 
 
-def _follows(said: Told | ToldServer, told: Ranges, plan: Plan | None, version: int) -> bool:
-    """Whether nodes with this state do what a plan says."""
+def _acting(plan: Plan | None) -> Position | None:
+    return None if plan is None else plan.manager
+
+
+def _follows(said: Told | ToldServer, plan: Plan | None, version: int, *, is_acting: bool) -> bool:
+    """Whether a node with this state does what a plan says."""
     if said.version != version:
         return False
     if plan is None:
         return said.word == state.NONE
     if plan.is_off:
         return said.word == state.OFF
-    if plan.manager in told:
+    if is_acting:
         return said.word == state.MANAGES
     return said.word == (state.SERVES if said.is_server else state.OTHER_NODE)
 
@@ -118,7 +126,9 @@ def list_of(answered: Answered) -> ListDocument:
     node, (plan, shown) = answered.node, published(answered.node)
     answers, unread = heard(answered, decode_server)
     silent = united_by(
-        (replace(each, now=0.0), told) for each, told in answers if each.is_server and each.server is None
+        ((replace(each, now=0.0), is_acting), told)
+        for each, told, is_acting in with_acting(answers, _acting(plan))
+        if each.is_server and each.server is None
     )
     return of_coverage(
         ListDocument,
@@ -126,8 +136,14 @@ def list_of(answered: Answered) -> ListDocument:
         plan=shown,
         servers=tuple(_servers(node, answers)),
         silent=tuple(
-            state_of(node, _said(said), told, state.SENTENCES, follows=_follows(said, told, plan, shown.version))
-            for said, told in silent.items()
+            state_of(
+                node,
+                _said(said),
+                told,
+                state.SENTENCES,
+                follows=_follows(said, plan, shown.version, is_acting=is_acting),
+            )
+            for (said, is_acting), told in silent.items()
         ),
         others=sum(len(each.nodes) for each in answers if not each.told.is_server and each.told.server is None),
         unread=unread,
