@@ -250,7 +250,13 @@ def test_off(stage: TransferStage, capsys: Said) -> None:
 def test_the_plans_of_the_page_can_be_followed() -> None:
     page = (Path(__file__).parents[2] / "docs" / "transfer.md").read_text(encoding="utf-8")
     blocks = [each.partition("```")[0] for each in page.split("```toml\n")[1:]]
-    plans = [parsed(each).plan for each in blocks if "[peer]" in each]
+    whole = [parsed(each).plan for each in blocks if "[peer]" in each]
+    of_kinds = [each for each in whole if {"time", "h_rt"} & {request.name for request in each.requests}]
+    assert [[request.to for request in each.requests] for each in of_kinds] == [
+        ["time", "mem-per-cpu"],
+        ["h_rt", "h_vmem"],
+    ]
+    plans = [each for each in whole if each not in of_kinds]
     assert [each.slots_max for each in plans] == [40, 40, 0, 40]
     assert [[each.queues[0].brings_files, each.files_directory] for each in plans if each.queues] == [
         [False, ""],

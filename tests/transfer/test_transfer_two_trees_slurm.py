@@ -34,7 +34,7 @@ def pair() -> Iterator[Pair]:
         pytest.skip(f"a program is missing: apt-get install {' '.join(packages)}")
     if reason := obstacle():
         pytest.skip(reason)
-    with pairs.running(slots=SLOTS, kind=SlurmTreeLab) as both:
+    with pairs.running(slots=SLOTS, kinds=(SlurmTreeLab, SlurmTreeLab)) as both:
         both.publish(slots_max=LIMIT, permit_s=PERMIT_S, idle_pending_max=100)
         for each in both.trees:
             each.run_on_head("mkdir", "-p", f"{HOME}/runs", user=USER)

@@ -112,11 +112,16 @@ def _call(*words: str) -> None:
 
 @contextmanager
 def running(
-    names: tuple[str, str] = ("a", "b"), *, transfer_slots: int = 40, kind: type[TreeLab] = TreeLab, **options: Any
+    names: tuple[str, str] = ("a", "b"),
+    *,
+    transfer_slots: int = 40,
+    kinds: tuple[type[TreeLab], type[TreeLab]] = (TreeLab, TreeLab),
+    **options: Any,
 ) -> Iterator[Pair]:
-    """Two trees with transfer queues, without plans. `kind`: with which batch system; `options`: of it. Raises
-    LabError."""
-    trees = [kind(name, network=network, **options) for name, network in zip(names, NETWORKS, strict=True)]
+    """Two trees with transfer queues, without plans. `kinds`: with which batch system each; `options`: of both.
+    Raises LabError."""
+    each_of = zip(kinds, names, NETWORKS, strict=True)
+    trees = [kind(name, network=network, **options) for kind, name, network in each_of]
     with ExitStack() as stack, ThreadPoolExecutor(2) as at_once:
         for each in at_once.map(_entered, trees):
             stack.callback(each.__exit__)

@@ -26,6 +26,8 @@ from subord.services.transfer.cells.slurm import settings
 PROGRAMS: Final = {"slurmctld": "slurmctld", "slurmd": "slurmd", "scontrol": "slurm-client", "munged": "munge"}
 TOP: Final = f"{SHARED}/slurm"
 PARTITION: Final = "batch"
+MIB: Final = 1000
+"""Memory of each node, as jobs may ask for it."""
 AGAIN_S: Final = 20
 """So long a job that was put back waits at least, and a credential of a job is valid; Slurm has 120 s."""
 MUNGE: Final = "/run/munge-lab"
@@ -89,10 +91,11 @@ class SlurmTreeLab(TreeLab):
         self.await_that(self.is_up, "the nodes of the cell serve", UP_S_MAX, self.facts)
 
     def _configuration(self) -> str:
-        nodes = "".join(f"NodeName={name} CPUs={self.slots}\n" for name in self.runs)
+        nodes = "".join(f"NodeName={name} CPUs={self.slots} RealMemory={MIB}\n" for name in self.runs)
         partition = f"PartitionName={PARTITION} Nodes={','.join(self.runs)} Default=YES PriorityTier=2\n"
         text = CONFIGURATION.format(name=self.name, munge=MUNGE, top=TOP, again=AGAIN_S)
-        return f"{text}{nodes}{partition}{settings.cell_lines(self.slurm_settings(40))}"
+        transfer = settings.cell_lines(self.slurm_settings(40)).replace(" State=", f" RealMemory={MIB} State=", 1)
+        return f"{text}{nodes}{partition}{transfer}"
 
     def slurm_settings(self, slots: int) -> settings.Settings:
         python = agents.python()
