@@ -249,6 +249,41 @@ async def test_a_foreign_job_is_marked_so_that_it_does_not_go_on(
     assert ["remote=FALSE" in each for each in said.ran if each.startswith(SUBMIT)] == submissions
 
 
+MEASURES = "HOSTNAME ARCH NCPU\nglobal - -\nb-run1 lx-amd64 2\n    Host Resource(s):      hl:mem_free=900M\n"
+
+
+@pytest.mark.parametrize(
+    ("measures", "rest", "levels", "outcome"),
+    [
+        (MEASURES, "verification: found suitable queue(s)\n", ["e", "e", "v", "n"], Submitted("18")),
+        (MEASURES, NO_QUEUE, ["e", "e", "v"], Refused),
+        (MEASURES.replace("hl:", "hc:"), "", ["e", "e"], Refused),
+        (SILENT, "", ["e", "e"], Refused),
+    ],
+    ids=["fits", "does not fit", "a consumable", "not known"],
+)
+async def test_what_hosts_measure_is_no_reason_to_refuse(
+    measures: Answer, rest: Answer, levels: list[str], outcome: Submitted | type
+) -> None:
+    """Grid Engine verifies as if no host had told any value, and calls mem_free an unknown resource then."""
+
+    def level() -> str:
+        words = said.ran[-1].split()
+        return words[words.index("-w") + 1]
+
+    def answer() -> str | Ran | Unavailable:
+        assert not callable(rest)
+        assert ("mem_free=16M" in said.ran[-1]) == (level() != "v")
+        assert "h_rt=600" in said.ran[-1]
+        return {"e": NO_QUEUE, "v": rest, "n": "18\n"}[level()]
+
+    own, said = cell({SUBMIT: answer, "qhost -F mem_free,h_rt": measures})
+    found = await own.submit(MARK, "ann", replace(SPEC, requests=(("mem_free", "16M"), ("h_rt", "600"))))
+    assert isinstance(found, outcome) if isinstance(outcome, type) else found == outcome
+    submits = [each.split() for each in said.ran if each.startswith(SUBMIT)]
+    assert [each[each.index("-w") + 1] for each in submits] == levels
+
+
 @pytest.mark.parametrize("queue", [QUEUE, f"all.q,{QUEUE}@b-head"])
 async def test_a_foreign_job_names_no_transfer_queue(queue: str) -> None:
     own, said = cell({SUBMIT: "17\n"})

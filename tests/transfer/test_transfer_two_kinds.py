@@ -32,7 +32,7 @@ TO_SLURM: Final[list[dict[str, Any]]] = [
 ]
 TO_GRIDENGINE: Final[list[dict[str, Any]]] = [
     {"name": "time", "to": "h_rt", "values": [SECONDS_AND_MINUTES[::-1]], "is_closed": True},
-    {"name": "mem", "to": "h_rss"},
+    {"name": "mem", "to": "mem_free"},
 ]
 
 
@@ -103,7 +103,7 @@ def test_jobs_of_slurm_run_in_grid_engine_and_their_ends_return(pair: Pair) -> N
     assert [starts(pair, f"b{each}") for each in range(5)] == [["a"]] * 5
     runs = [run for run in a.engine.ended() if run["jobnumber"] not in before]
     assert len(runs) == len(wanted)
-    assert all("-l h_rss=16M,h_rt=600" in run["category"] for run in runs), runs
+    assert all("-l h_rt=600,mem_free=16M" in run["category"] for run in runs), runs
 
 
 def test_what_is_done_at_home_reaches_the_other_kind(pair: Pair) -> None:

@@ -14,6 +14,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice
 from typing import Final, TypeVar
 
+from msgspec.structs import replace
+
 from subord.services.batch.faults import AnswerError, Pattern, failed, garbled
 from subord.services.batch.gridengine import queue
 from subord.services.batch.gridengine.adapter import PATTERNS as ADAPTER_PATTERNS
@@ -126,19 +128,47 @@ class GridEngineCell:
         outcome = await self._submit(mark, user, spec, stays=stays)
         if stays and isinstance(outcome, Refused):  # not each cell and queue has the complex
             outcome = await self._submit(mark, user, spec, stays=False)
+        if isinstance(outcome, Refused) and self._is_verified and await self._fits_but_for_measures(mark, user, spec):
+            outcome = await self._submit(mark, user, spec, stays=False, is_verified=False)
         return outcome
 
-    async def _submit(self, mark: str, user: str, spec: Spec, *, stays: bool) -> Submitted | Refused | Unavailable:
+    async def _fits_but_for_measures(self, mark: str, user: str, spec: Spec) -> bool:
+        """Whether a job was refused for requests of values that hosts measure, such as `mem_free`, alone: Grid Engine
+        verifies as if no host had told any."""
+        if not spec.requests:
+            return False
+        said = await self._said("qhost", "-F", ",".join(name for name, _ in spec.requests))
+        measured = frozenset[str]() if isinstance(said, Unavailable) else submitting.measured_in(said)
+        rest = tuple(each for each in spec.requests if each[0] not in measured)
+        if rest == spec.requests:
+            return False
         words = submitting.words_for(
-            mark, spec, self._transfer, is_verified=self._is_verified, remote=self._remote, stays=stays
+            mark, replace(spec, requests=rest), self._transfer, is_verified=True, remote=self._remote
         )
-        ran = await self._commands.run(*as_user(user, *words), given=spec.script.encode("utf-8", "surrogateescape"))
-        outcome = _submitted(ran)
+        ran = await self._run(user, submitting.tried(words), spec)
+        return isinstance(ran, Ran) and ran.code == 0
+
+    async def _submit(
+        self, mark: str, user: str, spec: Spec, *, stays: bool, is_verified: bool | None = None
+    ) -> Submitted | Refused | Unavailable:
+        """`is_verified`: None: as the cell is made."""
+        words = submitting.words_for(
+            mark,
+            spec,
+            self._transfer,
+            is_verified=self._is_verified if is_verified is None else is_verified,
+            remote=self._remote,
+            stays=stays,
+        )
+        outcome = _submitted(await self._run(user, words, spec))
         if isinstance(outcome, Submitted):
             self._details[outcome.id] = Detail(mark)
         elif isinstance(outcome, Unavailable) and self._sure_from is not None:
             self._sure_from = self._clock() + UNSURE_S
         return outcome
+
+    async def _run(self, user: str, words: tuple[str, ...], spec: Spec) -> Ran | Unavailable:
+        return await self._commands.run(*as_user(user, *words), given=spec.script.encode("utf-8", "surrogateescape"))
 
     async def act(self, deed: Deed, ids: Sequence[str]) -> Unavailable | None:
         known = [each for each in ids if each.isdigit()]

@@ -19,6 +19,7 @@ _FOREIGN: Final = re.compile(r"[^A-Za-z0-9_.+-]+")
 _PLAIN: Final = re.compile(r"[A-Za-z0-9_./:@%+ -]*", re.ASCII)
 """Values that qsub takes as they are."""
 NAME_MAX: Final = 128
+_MEASURED: Final = re.compile(r"\bhl:([^\s=]+)=")
 
 
 def words_for(
@@ -52,6 +53,17 @@ def words_for(
         *_variables(spec),
         *(("--", *spec.arguments) if spec.arguments else ()),
     )
+
+
+def tried(words: tuple[str, ...]) -> tuple[str, ...]:
+    """The same, so that nothing is submitted: qsub says whether a host that there is could ever run it."""
+    level = words.index("-w") + 1
+    return (*words[:level], "v", *words[level + 1 :])
+
+
+def measured_in(said: str) -> frozenset[str]:
+    """Of `qhost -F`: resources whose values a host measures, such as `mem_free`."""
+    return frozenset(_MEASURED.findall(said))
 
 
 def name_of(name: str) -> str:
