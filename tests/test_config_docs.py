@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from subord.config import docs
 from subord.config.schema import TABLES
 from subord.config.validate import keys_of
@@ -19,6 +21,7 @@ def test_the_documentation_is_up_to_date() -> None:
     assert path.read_text(encoding="utf-8") == docs.page(), rewrite
 
 
+@pytest.mark.slow
 def test_the_documentation_is_written_by_the_command_it_names(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "subord.config.docs"]
     subprocess.run([*command, str(tmp_path / "page.md")], cwd=REPOSITORY, check=True)

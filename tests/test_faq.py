@@ -53,6 +53,7 @@ def test_every_scenario_that_ships_proves_an_answer() -> None:
     assert shipped <= proofs
 
 
+@pytest.mark.slow
 @over("question", QUESTIONS)
 def test_a_command_can_be_typed(question: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "path", [str(REPOSITORY / "netns-lab"), *sys.path])

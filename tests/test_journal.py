@@ -86,6 +86,7 @@ def journals(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Sequence[dic
     return {name: [json.loads(line) for line in lines] for name, lines in shown.items()}
 
 
+@pytest.mark.slow
 def test_entries_have_the_message_and_the_fields(journals: dict[str, Sequence[dict[str, Any]]]) -> None:
     (place,) = [entry for entry in journals["all"] if entry.get("SUBORD_EVENT") == "place"]
     assert (place["MESSAGE"], place["PRIORITY"]) == ("now root: no lower position answers", "6")

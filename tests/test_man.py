@@ -40,6 +40,7 @@ def test_every_command_has_a_page() -> None:
     }
 
 
+@pytest.mark.slow
 @over("command", COMMANDS)
 def test_a_page_says_what_help_says(tmp_path: Path, command: str) -> None:
     text = shown(tmp_path, f"subord-{command}.1")
@@ -69,6 +70,7 @@ def test_the_configuration_has_every_key(tmp_path: Path) -> None:
     assert '[cluster] network = "10.0.0.0/24"' in text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("formatter", "package"), [("mandoc -Tlint -Wwarning", "mandoc"), ("groff -t -man -ww -z -Tutf8", "groff-base")]
 )
@@ -87,6 +89,7 @@ def test_formatters_do_not_complain(tmp_path: Path, formatter: str, package: str
         ] == []  # pages have no date, so that builds are reproducible
 
 
+@pytest.mark.slow
 def test_it_is_written_where_packages_look(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     build.main(tmp_path)
     written = {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_file()}

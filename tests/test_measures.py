@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from documents import imported
 from loops import over
 
@@ -14,6 +15,7 @@ DOCS = Path(__file__).parent.parent / "docs"
 NODES = 20
 
 
+@pytest.mark.slow
 @over(
     ("script", "option"),
     [

@@ -33,6 +33,7 @@ def drawn(size: int, seed: int, path: Path = SOURCE) -> list[Mutant]:
     return sampled(mutant_sample.candidates(TOP, [path], Counter()), size, seed)
 
 
+@pytest.mark.slow
 def test_the_sample_depends_on_the_seed_alone_and_a_smaller_one_is_its_beginning() -> None:
     ten = drawn(10, 1)
     assert ten == drawn(10, 1) != drawn(10, 2)
@@ -147,6 +148,7 @@ def test_a_failure_without_a_mutant_is_an_error() -> None:
         mutant_map.measured(([file], ""), TOP, 0, ask)
 
 
+@pytest.mark.slow
 def test_only_what_changed_is_measured_again() -> None:
     fresh = mutant_map.fitting(None, TOP, 3)
     every = mutant_map.missing(fresh, TOP)

@@ -123,6 +123,7 @@ KNOWN_COMPLAINTS = {
 KEYS_WITH_DEFAULTS = {"0.1.0": [8, 7], "0.2.0": [8, 8]}  # of [cluster] and [node]
 
 
+@pytest.mark.slow
 @each_release
 def test_documents_of_each_release_can_be_read_by_the_other(release: str) -> None:
     old = json.loads(in_release(release, FORMS))
@@ -162,6 +163,7 @@ def in_toml(shown: str) -> str:
     return shown if shown in {"true", "false"} or shown.replace(".", "").isdigit() else json.dumps(shown)
 
 
+@pytest.mark.slow
 @each_release
 def test_a_configuration_of_a_former_release_is_understood(release: str, tmp_path: Path) -> None:
     """With every key that has a default there, and that default."""

@@ -6,6 +6,7 @@ import re
 import shlex
 from pathlib import Path
 
+import pytest
 from loops import over
 
 from subord import cli
@@ -42,6 +43,7 @@ def test_a_row_names_one_command_and_leads_to_more(row: tuple[str, str, str]) ->
     assert re.search(r"\]\((?:\w+\.md)?#[\w-]+\)$", seen)
 
 
+@pytest.mark.slow
 @over("row", ROWS)
 def test_its_commands_can_be_typed(row: tuple[str, str, str]) -> None:
     for command in (each for cell in row for each in quoted(cell) if each.startswith("subord ")):

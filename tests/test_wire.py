@@ -137,6 +137,7 @@ def test_every_message_type_is_tried() -> None:
     assert set(STRATEGIES) == set(TYPES)
 
 
+@pytest.mark.slow
 @over("kind", TYPES)
 def test_what_goes_out_comes_in_again(kind: type[msgspec.Struct]) -> None:
     @settings(max_examples=40)
@@ -428,12 +429,14 @@ def within_bounds(message: Message | Fault) -> bool:
     return all(within_bounds(getattr(message, name)) for name in message.__struct_fields__)
 
 
+@pytest.mark.slow
 @settings(max_examples=1500)
 @given(st.binary(max_size=1300))
 def test_random_bytes(data: bytes) -> None:
     assert within_bounds(decode(data))
 
 
+@pytest.mark.slow
 @settings(max_examples=1500)
 @given(st.binary(max_size=200))
 def test_random_bytes_behind_a_good_header(data: bytes) -> None:
@@ -447,12 +450,14 @@ PLAIN = st.recursive(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=250)
 @given(st.integers(0, 13), st.lists(PLAIN, max_size=8))
 def test_good_messagepack_of_any_shape(tag: int, fields: list[object]) -> None:
     assert within_bounds(decode(packed(tag, *fields)))
 
 
+@pytest.mark.slow
 @settings(max_examples=300)
 @given(ANY_MESSAGE)
 def test_truncated_messages(message: Message) -> None:
@@ -461,6 +466,7 @@ def test_truncated_messages(message: Message) -> None:
         assert isinstance(decode(data[:end]), Fault)
 
 
+@pytest.mark.slow
 def test_flipped_bits() -> None:
     """Every bit of the longest of each kind, one at a time: what still passes is within bounds."""
     passed = 0

@@ -144,6 +144,7 @@ def clock() -> trio.abc.Clock:
 # -- who is the transfer host ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 async def test_the_node_that_the_plan_names_is_the_transfer_host(node: Node, clock: object) -> None:
     async with node.running(), node.following(plan(3)) as talk:
         found = await talk.state(lambda each: each.at)
@@ -221,6 +222,7 @@ async def sensed(node: Node) -> None:
         assert await stream.receive_some(100)
 
 
+@pytest.mark.slow
 async def test_a_load_sensor_that_does_not_ask_is_told(
     node: Node, clock: object, monkeypatch: pytest.MonkeyPatch
 ) -> None:

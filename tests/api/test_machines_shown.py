@@ -241,6 +241,7 @@ async def test_a_node_that_does_not_decide_says_so() -> None:
     assert (found["state"], found["figures"], found["servers"]) == (OTHER_NODE, None, [])
 
 
+@pytest.mark.slow
 async def test_a_queues_node_that_does_not_answer_is_named_with_the_cause() -> None:
     nodes = MachinesNodes()
     nodes.manage()

@@ -109,6 +109,7 @@ def test_slurm(tmp_path: Path) -> None:
     assert (job.slots, job.status, job.signal) == (4, 0, 9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("variables", "found"),
     [

@@ -156,6 +156,7 @@ def test_a_full_disk_is_a_plain_error(command: list[str], unbuffered: str) -> No
     assert done.returncode == exit_codes.OUTPUT
 
 
+@pytest.mark.slow
 def test_a_closed_output_is_no_failure() -> None:
     with fake_daemon(World().node(3)) as path:
         for words in (POSITION, *([*SUBORD, name, "--socket", path] for name in ("tree", "members", "errors"))):

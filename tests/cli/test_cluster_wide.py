@@ -96,6 +96,7 @@ def test_errors_of_a_daemon_of_the_last_release() -> None:
     assert "10.0.0.2: no answer; 6 below could not be asked" in colourless(problem_lines(found)).splitlines()
 
 
+@pytest.mark.slow
 def test_errors_as_json(capsys: pytest.CaptureFixture[str]) -> None:
     world = World()
     world.hung = {1}

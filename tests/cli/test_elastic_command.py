@@ -228,6 +228,7 @@ def test_another_manager_does_not_know_the_nodes_of_the_one_before(stage: Stage,
     assert lines[-1] == "nodes that 10.0.0.1 has added stay: 10.0.0.4 does not know them, and does not remove them"
 
 
+@pytest.mark.slow
 @over(
     ("typed", "complaint"),
     [

@@ -162,6 +162,7 @@ def test_what_is_refused_changes_nothing(
     assert len(stage.node.tracker.membership.documents) == 0
 
 
+@pytest.mark.slow
 def test_a_directory_is_of_one_set_and_sets_have_a_bound(stage: Stage, capsys: Said) -> None:
     assert stage.publish("--no-wait") == exit_codes.OK
     for to in ("/srv/motd", "/srv/motd/below", "/srv"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 
+import pytest
 from ClusterShell.NodeSet import NodeSet
 from hypothesis import given
 from hypothesis import strategies as st
@@ -51,6 +52,7 @@ addresses = st.builds("10.0.{}.{}".format, octets, octets)
 v6 = st.integers(0, 40).map(lambda number: f"fd00::{number:x}" if number else "fd00::")
 
 
+@pytest.mark.slow
 @given(st.sets(st.one_of(hosts, racks), max_size=60))
 def test_names_unfold_to_the_same(names: set[str]) -> None:
     text = folded(names)
@@ -58,6 +60,7 @@ def test_names_unfold_to_the_same(names: set[str]) -> None:
     assert (set(again), len(again)) == (names, len(names))
 
 
+@pytest.mark.slow
 @given(st.sets(st.one_of(addresses), min_size=1, max_size=60))
 def test_clustershell_reads_the_same(names: set[str]) -> None:
     assert set(NodeSet(folded(names))) == names

@@ -291,6 +291,7 @@ def test_an_agent_that_has_gone_leaves_its_last_round(stage: MachinesStage, caps
     assert lines[2] == "  follows is from before"
 
 
+@pytest.mark.slow
 def test_a_queues_node_that_does_not_answer(stage: MachinesStage, capsys: Said) -> None:
     work(stage)
     stage.world.gone.add(1)

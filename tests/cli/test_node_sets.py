@@ -89,6 +89,7 @@ def test_what_a_text_names(text: str, expected: str) -> None:
     assert folded(nodes(text)) == expected
 
 
+@pytest.mark.slow
 @over(
     ("text", "complaint"),
     [
@@ -165,6 +166,7 @@ operators = st.sampled_from([",", "!", "&", "^"])
 ORACLE = {"a": "n[1-5]", "b": "@a!n3,r1n2", "c1": "n7", "c2": "r[1-2]n[1-3]^r2n3"}
 
 
+@pytest.mark.slow
 @given(words, st.lists(st.tuples(operators, words), max_size=6))
 def test_clustershell_understands_the_same(first: str, more: list[tuple[str, str]]) -> None:
     text = first + "".join(map("".join, more))

@@ -55,6 +55,7 @@ def is_of(signers: Signers, name: str, signature: bytes) -> bool:
     return ran.returncode == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["ed25519", "ecdsa", "rsa"])
 def test_the_named_key_signs(signers: Signers, kind: str, capfd: pytest.CaptureFixture[str]) -> None:
     key = signers.key("ann", kind)

@@ -329,6 +329,7 @@ def test_a_piece_fits_a_frame() -> None:
     assert sum(len(each.data) for each in pieces(name_of(b""), bytes(CHUNK), 100)) == CHUNK - 100
 
 
+@pytest.mark.slow
 @over("seed", range(60))
 def test_seeds(seed: int) -> None:
     """Drawn trees, sizes, deaths and lies: every living node gets the blob, and nothing wrong is kept."""

@@ -8,6 +8,7 @@ from random import Random
 from types import FrameType
 from typing import Any
 
+import pytest
 from loops import over
 
 from subord.core.address.network import Network
@@ -52,6 +53,7 @@ def computed(roster: Roster) -> tuple[dict[int, int], dict[int, int], dict[int, 
     return levels, nodes, heights
 
 
+@pytest.mark.slow
 @over("seed", range(20))
 def test_the_index_agrees_with_a_walk_over_all_rows(seed: int) -> None:
     """Nodes are added, move with their branches, become missing and are removed, in any order."""

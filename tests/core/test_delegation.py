@@ -164,6 +164,7 @@ def test_questions_in_the_name_of_the_receiver_or_of_a_higher_rank_are_dropped(a
     assert reasons(world, BLOCK[0])[-1] == "false_errand"
 
 
+@pytest.mark.slow
 def test_delegated_questions_reserve_no_places_and_are_limited() -> None:
     world, said = blocks_at_rest(BLOCK)
     world.run(60)

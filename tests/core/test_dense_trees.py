@@ -67,6 +67,7 @@ def assert_cheap(world: SmallWorld) -> None:
     assert sum(node.search.exchanges for node in world.nodes.values()) <= 1.1 * len(world.nodes)
 
 
+@pytest.mark.slow
 @over("gap_s", [0.0, 0.5])
 @over("order", ORDERS)
 def test_eleven_nodes_stand_as_in_figure_1(order: str, gap_s: float) -> None:
@@ -86,6 +87,7 @@ def test_level_ends_together(fanout: int, size: int, order: str) -> None:
     assert_cheap(world)
 
 
+@pytest.mark.slow
 @over("order", ORDERS)
 @over(("fanout", "size"), [each for each in LEVEL_ENDS if each[1] < 20])
 def test_level_ends_half_a_second_apart(fanout: int, size: int, order: str) -> None:

@@ -344,6 +344,7 @@ def test_the_rows_below_a_node_without_identity_are_listed_as_unbound() -> None:
     assert unbound(world, 5) == [], "above the older release nothing is proven, below it everything"
 
 
+@pytest.mark.slow
 @over("bare", [(1,), (3, 5), tuple(range(1, SIZE + 1, 2)), tuple(range(2, SIZE + 1))])
 def test_a_mixed_cluster_rests(bare: tuple[Position, ...]) -> None:
     world = tree(bare=bare)

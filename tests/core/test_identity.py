@@ -302,6 +302,7 @@ def test_addresses_whose_key_came_or_went_are_told_to_the_node() -> None:
     assert pins.fresh == [5, 6, 6]
 
 
+@pytest.mark.slow
 def test_pins_are_bounded() -> None:
     pins = Pins(1 << 20, (Pin(position, 1, A) for position in range(1, PINS_MAX + 1)))
     assert not pins.see(PINS_MAX + 1, A)

@@ -150,6 +150,7 @@ def test_the_computed_leader_is_one_level_up_at_offset_by_fanout(tree: Numbering
         assert leader == tree.position_at(level - 1, offset // tree.fanout)
 
 
+@pytest.mark.slow
 @given(NUMBERINGS, st.integers(1, 300))
 def test_computed_subordinates_invert_computed_leader(tree: Numbering, size: int) -> None:
     for leader in range(1, size + 2):

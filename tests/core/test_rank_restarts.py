@@ -40,6 +40,7 @@ def world() -> SmallWorld:
 # -- restarts and late messages -------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_leader_that_restarts_with_another_class_is_not_followed_before_it_has_accepted(world: SmallWorld) -> None:
     """It has lost its class, so its former subordinates outrank it now."""
     led = set(world.nodes[2].downlink.slots.taken)
@@ -56,6 +57,7 @@ def test_a_leader_that_restarts_with_another_class_is_not_followed_before_it_has
     assert not set(world.nodes[2].downlink.slots.taken) & led
 
 
+@pytest.mark.slow
 def test_a_leader_that_remembers_its_class_is_followed_again(world: SmallWorld) -> None:
     led, before = set(world.nodes[2].downlink.slots.taken), world.moves()
     remembered = neighbourhood(world.nodes[2])
@@ -69,6 +71,7 @@ def test_a_leader_that_remembers_its_class_is_followed_again(world: SmallWorld) 
     assert losses(world) == 0
 
 
+@pytest.mark.slow
 def test_a_proposal_by_an_older_class_is_withdrawn(world: SmallWorld) -> None:
     """15 asks 1 with a high class, and is slow before the answer arrives: it returns the place."""
     late: list[tuple[int, int, Message]] = []

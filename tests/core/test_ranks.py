@@ -86,6 +86,7 @@ def test_very_small_clusters(nodes: int, fanout: int, guest_slots: int, numberin
     assert moved(world, before) == {}
 
 
+@pytest.mark.slow
 def test_thirty_per_cent_of_noise_cause_no_move(world: SmallWorld) -> None:
     chance, before = Random(1), world.moves()
     for _ in range(30):
@@ -116,6 +117,7 @@ def test_a_node_that_measures_ranks_before_one_that_does_not() -> None:
     assert world.whole()
 
 
+@pytest.mark.slow
 def test_a_source_that_falls_silent_changes_nothing(world: SmallWorld) -> None:
     before = world.moves()
     for position in JOBS:
@@ -128,6 +130,7 @@ def test_a_source_that_falls_silent_changes_nothing(world: SmallWorld) -> None:
 # -- upwards ------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_best_becomes_root_and_only_the_old_root_moves(world: SmallWorld) -> None:
     before = world.moves()
     performs(world, 15, 1e12)
@@ -138,6 +141,7 @@ def test_the_best_becomes_root_and_only_the_old_root_moves(world: SmallWorld) ->
     assert losses(world) == 0
 
 
+@pytest.mark.slow
 def test_a_leaf_that_becomes_faster_rises_and_hardly_another_node_moves(world: SmallWorld) -> None:
     before = world.moves()
     performs(world, 15, JOBS[2] * 1.1)
@@ -160,6 +164,7 @@ def test_without_room_a_node_that_belongs_further_down_gives_way() -> None:
     assert len(world.nodes[1].downlink.slots.taken) <= 4
 
 
+@pytest.mark.slow
 def test_no_better_class_counts_before_it_is_accepted(world: SmallWorld) -> None:
     """All proposals are lost: 15 keeps its place and its class."""
     world.lossy = lambda source, _target, message: source == 15 and isinstance(message, Propose)
@@ -175,6 +180,7 @@ def test_no_better_class_counts_before_it_is_accepted(world: SmallWorld) -> None
 # -- downwards ----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_slower_node_dismisses_those_that_outrank_it_and_sinks_alone(world: SmallWorld) -> None:
     """No node is without a leader meanwhile."""
     before, led = world.moves(), set(world.nodes[2].downlink.slots.taken)
@@ -193,6 +199,7 @@ def test_a_slower_node_dismisses_those_that_outrank_it_and_sinks_alone(world: Sm
     assert set(moved(world, before)) <= led | {2} | {p for p in JOBS if world.leaders()[p] in led}
 
 
+@pytest.mark.slow
 def test_subordinates_that_do_not_outrank_it_stay(world: SmallWorld) -> None:
     below = world.nodes[4].downlink.slots.taken
     led = set(below)
@@ -205,6 +212,7 @@ def test_subordinates_that_do_not_outrank_it_stay(world: SmallWorld) -> None:
     assert not led & set(moved(world, before))
 
 
+@pytest.mark.slow
 def test_a_root_that_becomes_the_slowest_sinks_and_no_node_loses_its_leader(world: SmallWorld) -> None:
     performs(world, 1, 1e-3)
     world.run_until(lambda: world.roots() == [2] and world.whole(), within_s=SOON_S)
@@ -238,6 +246,7 @@ def test_a_dip_leaves_no_trace(world: SmallWorld) -> None:
     assert world.nodes[2].downlink.slots.judge(99, Wish.GUEST, standing=1) is not No.RANK
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("factor", [8.0, 0.125])
 def test_all_change_at_once_and_stay_in_order(world: SmallWorld, factor: float) -> None:
     for position, jobs in reversed(JOBS.items()):
@@ -295,6 +304,7 @@ def test_to_become_root_is_a_move_as_well() -> None:
     assert len(risen) <= MOVES_PER_HOUR_MAX
 
 
+@pytest.mark.slow
 def test_to_follow_the_same_leader_again_is_no_move(world: SmallWorld) -> None:
     """A lost session begins anew, which is no choice."""
     before = [node.optimizer.budget.moves for node in world.nodes.values()]
@@ -309,6 +319,7 @@ def test_to_follow_the_same_leader_again_is_no_move(world: SmallWorld) -> None:
     assert [node.optimizer.budget.moves for node in world.nodes.values()] == before
 
 
+@pytest.mark.slow
 def test_a_node_that_may_not_move_dismisses_none(world: SmallWorld) -> None:
     """It belongs further up and would move alone, but has moved too often."""
     deepest = max(world.nodes, key=lambda p: level_of(world, p))

@@ -31,6 +31,7 @@ def contents(register: Register) -> dict[int, Record]:
     return {p: record for p in range(1, SIZE + 1) if (record := register.at(p)) is not None}
 
 
+@pytest.mark.slow
 @given(st.lists(runs, max_size=30), st.randoms())
 def test_the_order_of_records_does_not_matter(given_runs: list[Run], chance: Random) -> None:
     expected: dict[int, Record] = {}

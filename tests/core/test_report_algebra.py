@@ -90,6 +90,7 @@ def test_any_order_and_grouping_gives_the_same(kind: Any) -> None:
     holds()
 
 
+@pytest.mark.slow
 @each_kind
 def test_the_wire_keeps_a_value_and_its_bound(kind: Any) -> None:
     @quickly

@@ -80,6 +80,7 @@ def times(sent: Sent, source: int, target: int, kind: type[Message]) -> list[flo
 # -- seeds --------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @over("seed", SMALL_TREE)
 def test_a_seed_is_asked_and_the_root_knows_the_place(seed: int) -> None:
     world = small_tree()

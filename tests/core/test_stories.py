@@ -401,6 +401,7 @@ OLDER: list[tuple[int, int, Message]] = [
 ]
 
 
+@pytest.mark.slow
 @over("later", [False, True])
 @over(("source", "target", "message"), OLDER)
 def test_s4_messages_of_older_incarnations_change_nothing(

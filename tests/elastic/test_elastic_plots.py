@@ -71,6 +71,7 @@ def test_few_points_are_all_drawn() -> None:
     assert list(thinned([])) == []
 
 
+@pytest.mark.slow
 def test_of_a_year_few_points_are_drawn_and_no_peak_is_lost() -> None:
     points = [(60.0 * each, 5.0) for each in range(YEAR)]
     points[YEAR // 3] = (points[YEAR // 3][0], 900.0)

@@ -252,6 +252,7 @@ async def test_a_node_that_was_never_seen_going_ends_as_well(autojump_clock: Any
     await managed(world, story, plan(decides="slurm", interval_s=60, max_nodes=2))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("when", ["before", "after"])
 @pytest.mark.parametrize("stage", MOVING)
 async def test_the_death_of_the_manager_changes_nothing(stage: Stage, when: str, autojump_clock: Any) -> None:

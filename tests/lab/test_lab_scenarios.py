@@ -174,6 +174,7 @@ def test_mistakes_are_told_in_one_sentence(tmp_path, text, arguments, code, told
     assert (done.stderr.count("\n"), done.stderr.endswith("Nothing was started.\n")) == (1, True)
 
 
+@pytest.mark.slow
 def test_a_pipe_without_writer_is_refused_and_not_waited_for(tmp_path):
     os.mkfifo(tmp_path / "pipe.toml")
     done = run_lab("run", tmp_path / "pipe.toml", timeout=20)

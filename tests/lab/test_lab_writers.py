@@ -123,6 +123,7 @@ def test_a_writer_that_is_refused_for_good_says_why(tmp_path: Path) -> None:
     assert (found["accepted"], found["failed"]) == (0, ["only root"])
 
 
+@pytest.mark.slow
 def test_the_process_of_the_writers_goes_on_without_the_daemon(tmp_path: Path) -> None:
     """It begins before there is one, and the first answer is lost."""
     path = tmp_path / "socket"

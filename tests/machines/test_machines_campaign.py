@@ -48,6 +48,7 @@ def test_equal_seeds_are_equal() -> None:
     assert play(3) == play(3)
 
 
+@pytest.mark.slow
 def test_a_process_that_slept_counts_on_no_server_with_an_old_answer() -> None:
     """It starts other machines for the jobs, as when the agent there is dead (5894: asleep from 86 to 105 s)."""
     verdict = play(5894)

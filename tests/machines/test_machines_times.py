@@ -8,6 +8,7 @@ from __future__ import annotations
 from itertools import pairwise
 from random import Random
 
+import pytest
 from loops import over
 
 from subord.services.machines.model import Capacity, Job, Machine, State
@@ -86,6 +87,7 @@ STATES: dict[str, tuple[tuple[Machine, ...], int, int]] = {
 """Machines that are there; seconds that a machine takes itself, and periods beside them."""
 
 
+@pytest.mark.slow
 def test_the_table_of_waiting_times() -> None:
     """In the order of the text, at each second of a period."""
     slowest, fastest = dict[str, int](), dict[str, int]()

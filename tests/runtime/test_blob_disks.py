@@ -37,6 +37,7 @@ async def on_disk(top: Path, place: str) -> AsyncIterator[tuple[Disk, BlobHolds,
         yield disk, one, other, host
 
 
+@pytest.mark.slow
 @over(
     ("fault", "reason"),
     [

@@ -260,6 +260,7 @@ print(json.dumps([first.data.decode(), first.address, first.port, len(apart)]))
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("one", "two", "prefix"), [("fd00:9::1", "fd00:9::2", "64"), ("10.9.0.1", "10.9.0.2", "24")])
 def test_both_families_on_one_interface_alone(one: str, two: str, prefix: str) -> None:
     if shutil.which("unshare") is None:

@@ -41,6 +41,7 @@ async def word(signers: Signers, signature: bytes, content: bytes = ORDER, at_ms
 # -- accepted -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["ed25519", "ecdsa", "rsa"])
 async def test_a_signature_of_an_operator_is_accepted(signers: Signers, kind: str) -> None:
     signers.key("alice", kind)
@@ -159,6 +160,7 @@ async def test_without_ssh_keygen(signers: Signers) -> None:
     )
 
 
+@pytest.mark.slow
 async def test_a_hanging_ssh_keygen_is_killed(signers: Signers) -> None:
     signers.key("alice", "ecdsa")
     signers.write("alice {alice}")

@@ -282,6 +282,7 @@ async def test_another_document_has_a_connection_of_its_own(stage: Stage) -> Non
     assert stage.new()[-1] == Planned(second)
 
 
+@pytest.mark.slow
 async def test_off_is_told_once(stage: Stage) -> None:
     await stage.publish()
     await stage.publish(2, shares=())

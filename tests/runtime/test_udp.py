@@ -110,6 +110,7 @@ print(json.dumps(at_once))
 """
 
 
+@pytest.mark.slow
 def test_an_address_still_checked_for_duplicates_is_waited_for() -> None:
     at_once = json.loads(output_in_namespace(DUPLICATE_ADDRESS_CHECK))
     # Else the machine has such checks switched off, and the test has shown nothing.

@@ -92,6 +92,7 @@ def test_after_faults_all_nodes_reach_each_other(seed: int, *, trusted: bool) ->
     assert {(source, target) for source, target, _ in network.heard} == set(permutations(ENDS, 2))
 
 
+@pytest.mark.slow
 @over("trusted", [True, False])
 @over("seed", range(20))
 def test_after_faults_a_node_that_only_receives_is_reached(seed: int, *, trusted: bool) -> None:

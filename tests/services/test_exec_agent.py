@@ -138,6 +138,7 @@ async def test_another_user(tmp_path: Path, request: pytest.FixtureRequest) -> N
     assert (await ran(tmp_path, "cat", "/etc/shadow", user=NOBODY)).code == 1
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root to lose its rights")
 async def test_an_agent_that_may_not_become_the_user(tmp_path: Path) -> None:
     """As with the unit that is delivered, which has no capability."""
@@ -391,6 +392,7 @@ async def test_a_stopped_process_is_ended(tmp_path: Path) -> None:
     assert (ended.how, ended.output.head) == ("timed out", b"told\n")
 
 
+@pytest.mark.slow
 async def test_each_process_sees_one_sigterm(tmp_path: Path) -> None:
     """A second one would hurry a program that is ending in order. One is in the group of the command, one is not."""
     patient = "trap 'echo told' TERM; while :; do sleep 0.02; done"

@@ -89,6 +89,7 @@ async def test_what_is_no_program_is_not_opened(tmp_path: Path) -> None:
         assert (await ran(tmp_path, 60.0, str(secret))).how == outcome.NOT_EXECUTABLE
 
 
+@pytest.mark.slow
 async def test_a_start_that_hangs_holds_no_other_work(tmp_path: Path) -> None:
     """Here the program can be read, and its interpreter cannot."""
     interpreter, script = program(tmp_path / "interpreter"), tmp_path / "script"

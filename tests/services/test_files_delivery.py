@@ -435,6 +435,7 @@ def killed_at(number: int, work: Callable[[], object]) -> bool:
     return os.WIFSIGNALED(status)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:This process")  # of fork beside threads
 def test_a_process_that_is_killed_leaves_the_old_or_the_new(
     tmp_path_factory: pytest.TempPathFactory, caplog: pytest.LogCaptureFixture

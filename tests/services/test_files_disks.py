@@ -287,6 +287,7 @@ def before_write(number: int, act: Callable[[], None], patch: pytest.MonkeyPatch
     return count
 
 
+@pytest.mark.slow
 @over("fault", [Disk.fill, Disk.close])
 @apart
 def test_the_disk_of_the_agent_fails_before_any_record_of_a_set(

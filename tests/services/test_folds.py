@@ -127,6 +127,7 @@ async def test_ranges_of_a_liar_give_few_addresses() -> None:
         assert len((await asked(node))["missing"][0]["addresses"]) == named
 
 
+@pytest.mark.slow
 async def test_without_the_root_the_document_says_why() -> None:
     world = World()
     world.hung.add(1)

@@ -283,6 +283,7 @@ def hanging() -> Iterator[Callable[..., object]]:
     ends.set()
 
 
+@pytest.mark.slow
 async def test_a_source_that_hangs_costs_no_other_in_any_round(
     tmp_path: Path, hanging: object, monkeypatch: pytest.MonkeyPatch
 ) -> None:

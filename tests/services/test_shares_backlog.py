@@ -114,6 +114,7 @@ def test_reading_tasks_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 # -- queues ---------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_programs_that_hang_cost_the_time_of_one(tmp_path: Path) -> None:
     """Else the node would seem to have an agent that does not answer."""
     node = FakeNode(tmp_path)

@@ -74,6 +74,7 @@ BRANCHES = st.builds(
 )
 
 
+@pytest.mark.slow
 @given(st.lists(BRANCHES, min_size=1, max_size=4), st.lists(BRANCHES, min_size=1, max_size=4))
 def test_the_fold_of_folds_is_that_of_all(some: list[Branch], others: list[Branch]) -> None:
     twice, once = folded([folded(some), folded(others)]), folded([*some, *others])

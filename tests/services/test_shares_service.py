@@ -391,6 +391,7 @@ async def test_reasons_with_rows_of_other_lengths_are_not_read(changed: dict[str
     assert decode_why(encode(forged(said, **changed))) is None
 
 
+@pytest.mark.slow
 def test_a_daemon_does_not_import_what_only_experiments_need() -> None:
     code = "import subord.services.driving, subord.services.shares.core, sys; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], env=ENVIRONMENT, capture_output=True, text=True, check=True)

@@ -40,6 +40,7 @@ def test_a_fluid_has_exact_shares(queues: Sequence[float], served: list[float]) 
     assert fluid([60, 30, 10], queues, 20) == pytest.approx(served)
 
 
+@pytest.mark.slow
 @over("queues", [(inf, inf, inf), (inf, inf, 0), (6, inf, inf), (6, 1, inf), (6, 1, 2), (0, 0, inf), (0, 0, 0)])
 def test_a_lottery_has_the_shares_of_the_fluid_on_average(queues: Sequence[float]) -> None:
     """But for queues that end: those are empty in most rounds only."""

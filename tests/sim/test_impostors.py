@@ -25,6 +25,7 @@ def playing(*steps: str, cluster: str = 'identities = "strict"', nodes: int = 7)
     return play
 
 
+@pytest.mark.slow
 @over("cluster", ['identities = "strict"', 'identities = "pinned"', 'identities = "pinned", bare = "3,5"'])
 def test_what_a_member_says_in_the_names_of_others_changes_nothing(cluster: str) -> None:
     play = playing('do = "pose", nodes = "2", per_s = 50, for_s = 10', 'do = "pass", s = 11', cluster=cluster)
@@ -39,6 +40,7 @@ def test_where_nothing_could_be_judged_no_member_does_so(cluster: str) -> None:
     assert not play._strangers.poses.sent
 
 
+@pytest.mark.slow
 @over("cluster", ['identities = "strict"', 'identities = "pinned"'])
 def test_a_seized_address_is_refused_until_its_host_is_back(cluster: str) -> None:
     play = playing('do = "seize", nodes = "5"', 'do = "pass", s = 20', cluster=cluster)

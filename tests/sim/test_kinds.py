@@ -88,6 +88,7 @@ def test_a_rolling_restart_stops_one_after_the_other() -> None:
     assert all(nodes.isdigit() for nodes in stopped)
 
 
+@pytest.mark.slow
 def test_clusters_have_their_shape() -> None:
     assert {script.cluster.guest_slots for script in drawn("one-guest")} == {1}
     assert {script.cluster.fanout for script in drawn("wide")} == {128, 256, 512, 1024}

@@ -201,6 +201,7 @@ AWAY = ('do = "partition", groups = ["6-7"]', 'do = "pass", s = 5')
 BACK = ('do = "mend"', 'do = "pass", s = 60')
 
 
+@pytest.mark.slow
 def test_remove_is_refused_while_a_node_does_not_have_the_newest_ring() -> None:
     play = played(*AWAY, INSTALL, WAIT, USE, WAIT, REMOVE, WAIT, *BACK)
     assert rings_of(play).steps["refused"] == 1
@@ -270,6 +271,7 @@ def test_a_cluster_without_keys_has_none_to_rotate() -> None:
         read('title = "t"\ncluster = { nodes = 3 }\nsteps = [ { do = "rotate" } ]\n')
 
 
+@pytest.mark.slow
 def test_two_hosts_with_one_address_have_a_seal_each() -> None:
     play = played('do = "twin", nodes = "2"', 'do = "pass", s = 20')
     assert play._strangers.twins._nodes[2].context.heard_at > 20, "some datagrams arrive there"
@@ -278,6 +280,7 @@ def test_two_hosts_with_one_address_have_a_seal_each() -> None:
     assert play.world.leader_of(2) == 1
 
 
+@pytest.mark.slow
 def test_the_scenario_of_the_document_changes_the_key() -> None:
     document = (Path(__file__).parents[2] / "docs" / "scenarios.md").read_text(encoding="utf-8")
     (text,) = re.findall(r"```toml\n(title = \"A change of keys.*?)```", document, re.DOTALL)
@@ -341,6 +344,7 @@ def test_a_recorded_ring_does_not_come_back() -> None:
     assert {each.documents.by_name[RING].version for each in members.of.values()} == {3}
 
 
+@pytest.mark.slow
 def test_two_rings_of_one_revision_leave_one() -> None:
     """Two operators at once: all nodes come to hold the same ring, and show the conflict."""
     play = played()

@@ -85,6 +85,7 @@ async def test_a_link_that_is_cut_goes_on_where_it_stopped(tmp_path: Path, clock
     assert firsts == sorted(set(firsts))
 
 
+@pytest.mark.slow
 async def test_a_process_that_dies_goes_on_where_it_stopped(tmp_path: Path, clock: object) -> None:
     peer = Peer(cuts={2: 1_000_000})
     before = Fetched(tmp_path, peer)
@@ -99,6 +100,7 @@ async def test_a_process_that_dies_goes_on_where_it_stopped(tmp_path: Path, cloc
     assert before.bytes + after.bytes == len(CONTENT)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "spoil",
     [

@@ -87,6 +87,7 @@ async def test_results_come_beside_links_and_into_directories_that_are_there(pla
     assert (places.work / "out").is_symlink()
 
 
+@pytest.mark.slow
 async def test_many_directories_are_looked_at(places: Places) -> None:
     """In several calls of the command that looks."""
     linked(places, "z", places.away)

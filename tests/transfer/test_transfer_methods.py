@@ -191,6 +191,7 @@ async def test_a_method_waits_as_a_shell(tmp_path: Path) -> None:
         nursery.cancel_scope.cancel()
 
 
+@pytest.mark.slow
 async def test_a_starter_asks_again_when_the_agent_is_back(tmp_path: Path) -> None:
     path = tmp_path / "socket"
     process = await trio.lowlevel.open_process(words("start", path, "sleep"), env=environment(NSLOTS="2"))
@@ -226,6 +227,7 @@ async def test_a_waiter_pauses_whatever_path_the_user_has(tmp_path: Path) -> Non
     await process.wait()
 
 
+@pytest.mark.slow
 async def test_a_waiter_waits_while_its_interpreter_is_replaced(tmp_path: Path) -> None:
     """127 would be the status of a job that runs on elsewhere."""
     path, python, pauses = tmp_path / "socket", tmp_path / "python", set[int]()
@@ -296,6 +298,7 @@ async def test_a_path_that_is_no_text_is_told_as_an_obstacle(tmp_path: Path) -> 
     assert request.obstacle == "the path of its output is no text in UTF-8"
 
 
+@pytest.mark.slow
 async def test_a_starter_that_was_not_answered_asks_again(tmp_path: Path) -> None:
     """The agent may have the job on its disk."""
     path = tmp_path / "socket"
@@ -340,6 +343,7 @@ async def test_methods_without_a_job_complain(tmp_path: Path) -> None:
         assert b"expected `subord transfer %s --socket PATH" % bad[0].encode() in done.stderr
 
 
+@pytest.mark.slow
 async def test_methods_have_help() -> None:
     for method in METHODS:
         done = await ran(sys.executable, *COMMAND, method, "--help")

@@ -80,6 +80,7 @@ class Pair:
         self.away.looked(NOTHING, self.now, self.now)
 
 
+@pytest.mark.slow
 def test_two_thousand_jobs_go_in_messages_of_a_thousand() -> None:
     pair = Pair()
     for job in range(2500):
@@ -101,6 +102,7 @@ def test_large_scripts_are_spread_over_messages() -> None:
     assert sent == [SPECS_BYTES_MAX // 250_100, SPECS_BYTES_MAX // 250_100, 40 - 2 * (SPECS_BYTES_MAX // 250_100)]
 
 
+@pytest.mark.slow
 def test_no_more_permits_are_held_than_a_message_names() -> None:
     """Large jobs use up few permits with each message, and many wait for one."""
     pair = Pair()
