@@ -46,6 +46,7 @@ def test_the_sample_depends_on_the_seed_alone_and_a_smaller_one_is_its_beginning
         assert each.line in range(1, len(whole.splitlines()) + 1)
 
 
+@pytest.mark.slow
 def test_an_edit_of_one_function_leaves_the_mutants_of_the_others(tmp_path: Path) -> None:
     pytest.importorskip("mutmut", reason="mutmut is missing: `./dev mutants --help` installs the extra `mutants`")
     other = tmp_path / "subord" / "core" / "a.py"

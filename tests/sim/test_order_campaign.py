@@ -14,7 +14,7 @@ from subord.sim.draw.seed import draw
 from subord.sim.services.play import OrderPlay
 
 SERVICES = Aim(services=True)
-QUICK = 3
+QUICK = 2
 PARTS = [range(max(first, QUICK), first + 25) for first in range(0, 200, 25)]
 
 
