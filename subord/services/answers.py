@@ -7,9 +7,9 @@ and states: nodes that follow a plan in the same way. Invariant: a state of a la
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import Generic, NamedTuple, TypeVar
+from typing import Generic, NamedTuple, Protocol, TypeVar
 
 import msgspec
 
@@ -23,6 +23,7 @@ from subord.services.decoding import Reader
 
 Told = TypeVar("Told")
 Key = TypeVar("Key", bound=Hashable)
+Telling = TypeVar("Telling", bound="Saying")
 
 
 class Heard(NamedTuple, Generic[Told]):
@@ -39,7 +40,7 @@ def heard(answered: Answered, read: Reader[Told]) -> tuple[list[Heard[Told]], in
     return found, answered.answer.told - sum(len(each.nodes) for each in found)
 
 
-def with_acting(answers: Iterable[Heard[Told]], acting: Position | None) -> Iterator[tuple[Told, Ranges, bool]]:
+def _with_acting(answers: Iterable[Heard[Told]], acting: Position | None) -> Iterator[tuple[Told, Ranges, bool]]:
     """The answers, each with its nodes, and whether these are the one that acts for a plan. It stands apart, also
     from nodes that say the same. None: no node acts."""
     own = NONE if acting is None else Ranges.of((acting,))
@@ -101,7 +102,46 @@ class Said(NamedTuple):
     version: int
 
 
-def state_of(
+class Saying(Protocol):
+    """What a node tells of its state, as in Said."""
+
+    @property
+    def word(self) -> str: ...
+    @property
+    def detail(self) -> str: ...
+    @property
+    def version(self) -> int: ...
+
+
+class Followed(NamedTuple, Generic[Telling]):
+    """A plan of a service. `acting`: the node that acts for it, None: no node does. `wanted`: which word a node says
+    that follows it, by what the node tells, and whether it is the acting one."""
+
+    version: int
+    acting: Position | None
+    wanted: Callable[[Telling, bool], str]
+
+
+def states_of(
+    node: NodeApi,
+    answers: Iterable[Heard[Telling]],
+    plan: Followed[Telling],
+    sentences: Mapping[str, str],
+    words: Sequence[str],
+) -> tuple[StateDocument, ...]:
+    """Those that need an operator first. `words`: of the service, in this order."""
+    groups = united_by(
+        ((Said(each.word, each.detail, each.version), each.word == plan.wanted(each, is_acting)), told)
+        for each, told, is_acting in _with_acting(answers, plan.acting)
+    )
+    found = [
+        _state_of(node, said, told, sentences, follows=is_wanted and said.version == plan.version)
+        for (said, is_wanted), told in groups.items()
+    ]
+    return _by_urgency(found, words)
+
+
+def _state_of(
     node: NodeApi, said: Said, told: Ranges, sentences: Mapping[str, str], *, follows: bool
 ) -> StateDocument:
     """`told`: the nodes that have said so."""
@@ -121,7 +161,7 @@ def sentence_of(word: str, sentences: Mapping[str, str]) -> str:
     return sentences.get(word, f"the node says: {word}")
 
 
-def by_urgency(found: Iterable[StateDocument], words: Sequence[str]) -> tuple[StateDocument, ...]:
+def _by_urgency(found: Iterable[StateDocument], words: Sequence[str]) -> tuple[StateDocument, ...]:
     """Those that need an operator first. `words`: of the service, in this order."""
 
     def urgency(each: StateDocument) -> tuple[object, ...]:

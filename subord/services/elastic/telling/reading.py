@@ -15,18 +15,15 @@ from subord.api.node_api import NodeApi
 from subord.api.query.orders import Answered
 from subord.runtime.elastic import state
 from subord.services.answers import (
+    Followed,
     Heard,
-    Said,
-    StateDocument,
     age_of,
-    by_urgency,
     heard,
     named,
     sentence_of,
-    state_of,
+    states_of,
     time_of,
     united_by,
-    with_acting,
 )
 from subord.services.elastic.options import HOUR_MIN
 from subord.services.elastic.plan import Plan
@@ -52,7 +49,7 @@ def document(answered: Answered) -> CoverageDocument:
         answered,
         plan=shown,
         growth=_growth(node, plan, answers),
-        states=_states(node, plan, shown.version, answers),
+        states=states_of(node, answers, _followed(plan, shown.version), state.SENTENCES, state.WORDS),
         queues=tuple(_queues(node, answers)),
         unread=unread,
     )
@@ -61,26 +58,15 @@ def document(answered: Answered) -> CoverageDocument:
 # -- states ---------------------------------------------------------------------------------------------------------
 
 
-def _states(node: NodeApi, plan: Plan | None, version: int, answers: list[Heard[Told]]) -> tuple[StateDocument, ...]:
-    """Those that need an operator first."""
-    acting = None if plan is None else plan.manager
-    groups = united_by(
-        ((Said(each.word, each.detail, each.version), _follows(each, plan, version, is_acting=is_acting)), told)
-        for each, told, is_acting in with_acting(answers, acting)
-    )
-    found = [state_of(node, said, told, state.SENTENCES, follows=follows) for (said, follows), told in groups.items()]
-    return by_urgency(found, state.WORDS)
+def _followed(plan: Plan | None, version: int) -> Followed[Told]:
+    def wanted(_: Told, is_acting: bool) -> str:
+        if plan is None:
+            return state.NONE
+        if plan.is_off:
+            return state.OFF
+        return state.MANAGES if is_acting else state.OTHER_NODE
 
-
-def _follows(said: Told, plan: Plan | None, version: int, *, is_acting: bool) -> bool:
-    """Whether a node with this state does what a plan says."""
-    if said.version != version:
-        return False
-    if plan is None:
-        return said.word == state.NONE
-    if plan.is_off:
-        return said.word == state.OFF
-    return said.word == (state.MANAGES if is_acting else state.OTHER_NODE)
+    return Followed(version, None if plan is None else plan.manager, wanted)
 
 
 def _queues(node: NodeApi, answers: list[Heard[Told]]) -> Iterator[QueueDocument]:

@@ -8,26 +8,21 @@ that has answered stands in one state.
 from __future__ import annotations
 
 from collections.abc import Iterator
-
-from msgspec.structs import replace
+from typing import TypeVar
 
 from subord.api.models.coverage import CoverageDocument
 from subord.api.node_api import NodeApi
 from subord.api.query.orders import Answered
-from subord.core.view import Position
 from subord.runtime.machines import state
 from subord.services.answers import (
+    Followed,
     Heard,
-    Said,
-    StateDocument,
     age_of,
-    by_urgency,
     heard,
     named,
-    state_of,
+    states_of,
     time_of,
     united_by,
-    with_acting,
 )
 from subord.services.machines.plan import Plan
 from subord.services.machines.telling import rows
@@ -51,6 +46,8 @@ from subord.services.machines.telling.words import (
 )
 from subord.services.serving import of_coverage
 
+Answer = TypeVar("Answer", Told, ToldServer)
+
 
 def document(answered: Answered) -> CoverageDocument:
     """How all nodes take part, and what the queue's node decides."""
@@ -61,7 +58,7 @@ def document(answered: Answered) -> CoverageDocument:
         answered,
         plan=shown,
         round=_round(node, plan, answers),
-        states=_states(node, plan, shown.version, answers),
+        states=states_of(node, answers, _followed(plan, shown.version), state.SENTENCES, state.WORDS),
         queues=tuple(_queues(node, answers)),
         servers=sum(len(each.nodes) for each in answers if each.told.is_server),
         unread=unread,
@@ -81,35 +78,17 @@ def _round(node: NodeApi, plan: Plan | None, answers: list[Heard[Told]]) -> Roun
 # -- states ---------------------------------------------------------------------------------------------------------
 
 
-def _states(node: NodeApi, plan: Plan | None, version: int, answers: list[Heard[Told]]) -> tuple[StateDocument, ...]:
-    """Those that need an operator first."""
-    groups = united_by(
-        ((_said(each), _follows(each, plan, version, is_acting=is_acting)), told)
-        for each, told, is_acting in with_acting(answers, _acting(plan))
-    )
-    found = [state_of(node, said, told, state.SENTENCES, follows=follows) for (said, follows), told in groups.items()]
-    return by_urgency(found, state.WORDS)
+def _followed(plan: Plan | None, version: int) -> Followed[Answer]:
+    def wanted(said: Answer, is_acting: bool) -> str:
+        if plan is None:
+            return state.NONE
+        if plan.is_off:
+            return state.OFF
+        if is_acting:
+            return state.MANAGES
+        return state.SERVES if said.is_server else state.OTHER_NODE
 
-
-def _said(told: Told | ToldServer) -> Said:
-    return Said(told.word, told.detail, told.version)
-
-
-def _acting(plan: Plan | None) -> Position | None:
-    return None if plan is None else plan.manager
-
-
-def _follows(said: Told | ToldServer, plan: Plan | None, version: int, *, is_acting: bool) -> bool:
-    """Whether a node with this state does what a plan says."""
-    if said.version != version:
-        return False
-    if plan is None:
-        return said.word == state.NONE
-    if plan.is_off:
-        return said.word == state.OFF
-    if is_acting:
-        return said.word == state.MANAGES
-    return said.word == (state.SERVES if said.is_server else state.OTHER_NODE)
+    return Followed(version, None if plan is None else plan.manager, wanted)
 
 
 def _queues(node: NodeApi, answers: list[Heard[Told]]) -> Iterator[QueueDocument]:
@@ -125,26 +104,13 @@ def list_of(answered: Answered) -> ListDocument:
     """What nodes tell that were asked for what is on them."""
     node, (plan, shown) = answered.node, published(answered.node)
     answers, unread = heard(answered, decode_server)
-    silent = united_by(
-        ((replace(each, now=0.0), is_acting), told)
-        for each, told, is_acting in with_acting(answers, _acting(plan))
-        if each.is_server and each.server is None
-    )
+    silent = [each for each in answers if each.told.is_server and each.told.server is None]
     return of_coverage(
         ListDocument,
         answered,
         plan=shown,
         servers=tuple(_servers(node, answers)),
-        silent=tuple(
-            state_of(
-                node,
-                _said(said),
-                told,
-                state.SENTENCES,
-                follows=_follows(said, plan, shown.version, is_acting=is_acting),
-            )
-            for (said, is_acting), told in silent.items()
-        ),
+        silent=states_of(node, silent, _followed(plan, shown.version), state.SENTENCES, state.WORDS),
         others=sum(len(each.nodes) for each in answers if not each.told.is_server and each.told.server is None),
         unread=unread,
     )
