@@ -141,31 +141,24 @@ def test_what_is_wrong_stands_in_the_status(stage: TransferStage, capsys: Said) 
     assert link["refused_s"] == 180.0
 
 
-def test_a_load_sensor_that_does_not_ask_stands_in_the_status(stage: TransferStage, capsys: Said) -> None:
-    stage.transfer(sensor_fault="the load sensor has not asked the agent for 60 s")
+@pytest.mark.parametrize(
+    ("fault", "said"),
+    [
+        ("sensor_fault", "the load sensor has not asked the agent for 60 s"),
+        ("unit_fault", "install subord-agent-transfer.conf, which lacks IPAddressDeny="),
+        ("key_fault", "transfer.key cannot be read"),
+    ],
+)
+def test_a_fault_of_the_transfer_host_stands_in_the_status(
+    stage: TransferStage, capsys: Said, fault: str, said: str
+) -> None:
+    stage.transfer(**{fault: said})
     code, lines, _ = stage.type(capsys, "status")
+    _, document, _ = stage.type(capsys, "status", "--json")
     assert code == exit_codes.NOT_REACHED
-    assert "the load sensor has not asked the agent for 60 s" in lines
-    _, lines, _ = stage.type(capsys, "status", "--json")
-    assert fitting("transfer-status", lines[0])["host"]["sensor_fault"].startswith("the load sensor")
-
-
-def test_lines_that_the_unit_lacks_stand_in_the_status(stage: TransferStage, capsys: Said) -> None:
-    stage.transfer(unit_fault="install subord-agent-transfer.conf, which lacks IPAddressDeny=")
-    code, lines, _ = stage.type(capsys, "status")
-    assert code == exit_codes.NOT_REACHED
-    assert "install subord-agent-transfer.conf, which lacks IPAddressDeny=" in lines
-    _, lines, _ = stage.type(capsys, "status", "--json")
-    assert fitting("transfer-status", lines[0])["host"]["unit_fault"].startswith("install ")
-
-
-def test_a_key_that_cannot_be_read_again_stands_in_the_status(stage: TransferStage, capsys: Said) -> None:
-    stage.transfer(key_fault="transfer.key cannot be read")
-    code, lines, _ = stage.type(capsys, "status")
-    assert code == exit_codes.NOT_REACHED
-    assert "transfer.key cannot be read" in lines
-    _, lines, _ = stage.type(capsys, "status", "--json")
-    assert fitting("transfer-status", lines[0])["host"]["link"]["key_fault"] == "transfer.key cannot be read"
+    assert said in lines
+    host = fitting("transfer-status", document[0])["host"]
+    assert (host | host["link"])[fault] == said
 
 
 def test_a_host_that_fails(stage: TransferStage, capsys: Said) -> None:

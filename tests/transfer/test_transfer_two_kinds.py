@@ -11,14 +11,15 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "netns-lab"))
 from netlab.elastic import gridengine
-from netlab.elastic.hosted import HOME, USER
+from netlab.elastic.hosted import USER
 from netlab.transfer import pair as pairs
 from netlab.transfer import slurm_trees
-from netlab.transfer.loads import outside
 from netlab.transfer.pair import Pair
 from netlab.transfer.site import obstacle
 from netlab.transfer.slurm_trees import PARTITION, SlurmTreeLab
 from netlab.transfer.trees import QUEUE, TreeLab
+
+from tests.transfer.tagged import prepare, script, starts
 
 pytestmark = [pytest.mark.lab(few=True), pytest.mark.slow]
 WAIT_S_MAX = 180.0
@@ -45,7 +46,7 @@ def pair() -> Iterator[Pair]:
     with pairs.running(slots=4, kinds=(TreeLab, SlurmTreeLab)) as both:
         for tree, requests in zip(both.trees, (TO_SLURM, TO_GRIDENGINE), strict=True):
             tree.publish(both.plan(tree, permit_s=600, idle_pending_max=100, requests=requests))
-            tree.run_on_head("mkdir", "-p", f"{HOME}/runs", user=USER)
+            prepare(tree)
         both.a.await_that(both.a.is_open, "the transfer queue is open", WAIT_S_MAX, both.a.facts)
         yield both
 
@@ -53,19 +54,6 @@ def pair() -> Iterator[Pair]:
 def slurm_of(pair: Pair) -> SlurmTreeLab:
     assert isinstance(pair.b, SlurmTreeLab)
     return pair.b
-
-
-def script(tag: str, then: str) -> str:
-    return f"echo begins >>{HOME}/runs/{tag}; {then}"
-
-
-def starts(pair: Pair, tag: str) -> list[str]:
-    """The trees where it has begun."""
-    found = []
-    for each in pair.trees:
-        file = outside(each, f"{HOME}/runs/{tag}")
-        found += [each.name] * (file.read_text().split().count("begins") if file.exists() else 0)
-    return found
 
 
 def ends(tree: TreeLab, jobs: list[str]) -> list[tuple[str, str]]:

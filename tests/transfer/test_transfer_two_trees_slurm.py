@@ -18,6 +18,8 @@ from netlab.transfer.site import obstacle
 from netlab.transfer.slurm_trees import PARTITION, SlurmTreeLab
 from netlab.transfer.trees import QUEUE
 
+from tests.transfer.tagged import prepare, script, starts
+
 pytestmark = [pytest.mark.lab(few=True), pytest.mark.slow]
 WAIT_S_MAX = 180.0
 LIMIT = 3
@@ -37,7 +39,7 @@ def pair() -> Iterator[Pair]:
     with pairs.running(slots=SLOTS, kinds=(SlurmTreeLab, SlurmTreeLab)) as both:
         both.publish(slots_max=LIMIT, permit_s=PERMIT_S, idle_pending_max=100)
         for each in both.trees:
-            each.run_on_head("mkdir", "-p", f"{HOME}/runs", user=USER)
+            prepare(each)
         yield both
 
 
@@ -49,19 +51,6 @@ def trees(pair: Pair) -> tuple[SlurmTreeLab, SlurmTreeLab]:
     assert isinstance(pair.a, SlurmTreeLab)
     assert isinstance(pair.b, SlurmTreeLab)
     return pair.a, pair.b
-
-
-def script(tag: str, then: str) -> str:
-    return f"echo begins >>{HOME}/runs/{tag}; {then}"
-
-
-def starts(pair: Pair, tag: str) -> list[str]:
-    """The trees where it has begun."""
-    found = []
-    for each in pair.trees:
-        file = outside(each, f"{HOME}/runs/{tag}")
-        found += [each.name] * (file.read_text().split().count("begins") if file.exists() else 0)
-    return found
 
 
 def foreign(tree: SlurmTreeLab) -> list[str]:
