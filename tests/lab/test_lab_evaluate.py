@@ -80,14 +80,18 @@ def test_stability(tmp_path):
 
 
 def test_sealed_and_in_the_clear():
-    """Both at rest; the same words are longer when they are sealed."""
+    """Both at rest; the same words are longer when they are sealed.
+
+    The mean is of all packets: acknowledgements are as long in the clear, and a report is longer than a
+    sealed beat. Twelve seconds hold each kind several times; three held a report by chance.
+    """
     sealing = netlab("experiments.sealing")
-    plan = sealing.Plan(nodes=(4,), repeat=1, rest_s=3.0)
+    plan = sealing.Plan(nodes=(4,), repeat=1, rest_s=12.0)
     found = {run.about["way"]: {**run.about, "fault": None, **run.measure()} for run in plan.runs()}
-    assert list(found) == ["sealed", "in the clear"]
+    assert {way: run["sealed"] for way, run in found.items()} == {"sealed": True, "in the clear": False}
     assert all(map(sealing.is_whole, found.values()))
     sealed, clear = found.values()
-    assert sealed["rest_bytes_per_s"] / sealed["rest_packets_per_s"] > 32 + (
+    assert sealed["rest_bytes_per_s"] / sealed["rest_packets_per_s"] > (
         clear["rest_bytes_per_s"] / clear["rest_packets_per_s"]
     )
     assert "in the clear" in sealing.table(list(found.values()))
