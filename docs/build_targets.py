@@ -409,8 +409,8 @@ def headline() -> str:
     table = markdown(
         ["medians; real daemons, one machine with two cores", "subord", "Serf", "etcd, three members"],
         [
-            ["500 nodes start together: last change of place, after the first start", first, "-", "-"],
-            ["the same, after the last start", last, "-", "-"],
+            ["500 nodes start together: from the first start to the last change of place", first, "-", "-"],
+            ["the same, from the last start", last, "-", "-"],
             [f"{nodes} nodes: a killed node is reported (1) after", *killed],
             [f"{nodes} nodes: a node that was cut off is reported (1) after", *cut],
             [f"{nodes} nodes at rest: packets per second from a node", *_sent(some, "packets_per_s", 1)],

@@ -378,7 +378,10 @@ def written(message: Message) -> object:
 
 
 def positions_named(message: Message) -> Iterator[int]:  # noqa: PLR0911 - one return a shape
-    """Every position in the message, 0 (none) included; some may not exist in the network."""
+    """Every position in the message that the node may act on, 0 (none) included; some may not exist in the network.
+
+    The suspect of an `Ask` is only compared with the leader.
+    """
     match message:
         case Beat():
             return chain(message.gone, *((change.position, change.leader) for change in message.changes))

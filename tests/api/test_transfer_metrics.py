@@ -5,10 +5,13 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from subord.api.handlers.families.transfer import families
+from subord.api.handlers.families.transfer import COMING, LEAVING, families
 from subord.config.schema import TransferConfig
 from subord.runtime.transfer import state
 from subord.runtime.transfer.state import State
+from subord.services.transfer.cells.interface import Being
+from subord.services.transfer.exchange import Stage
+from subord.services.transfer.states import HomeState
 from tests.api.fake_node_api import FakeTransfer
 
 NOW = 1_800_000_000.0
@@ -57,6 +60,12 @@ def values_of(found: State, *, batch: str = "gridengine", now: float = NOW) -> V
             name = each.name.removeprefix("subord_transfer_")
             values.setdefault(name, {})[" ".join(each.labels.values())] = each.value
     return values
+
+
+def test_every_state_has_a_series_before_a_job_is_in_it() -> None:
+    """The words are those of the service, which the API does not import."""
+    assert sorted(LEAVING) == sorted(HomeState)
+    assert sorted(COMING) == sorted({*Stage, *Being})
 
 
 def test_what_crosses_is_shown() -> None:

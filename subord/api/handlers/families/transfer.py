@@ -15,7 +15,9 @@ from subord.api.node_api import Transfer
 from subord.runtime.transfer.state import FAILED, NONE, OTHER_NODE, TRANSFERS, WORDS, State
 
 LEAVING = ("waiting", "sending", "abroad", "ended", "returning", "unknown")
-COMING = ("taken", "held", "queued", "running", "suspended", "ending", "error", "sought", "ended", "gone", "unknown")
+STAGES = ("taken", "here", "sought", "absent", "ended", "gone", "unknown")
+COMING = (*STAGES, "held", "queued", "running", "suspended", "ending", "error")
+"""The stages of such a job, and what the batch system says of one that is here."""
 
 
 def families(transfer: Transfer, now: float) -> Iterator[Metric]:
@@ -48,7 +50,7 @@ def _is_host(transfer: Transfer) -> bool:
 def _jobs(found: State) -> Iterator[Metric]:
     text = "Jobs of this cluster that cross, by state; `unknown`: it is not known how they ended"
     yield _by("leaving", text, "state", dict.fromkeys(LEAVING, 0) | found.leaving)
-    text = "Jobs of the other cluster that are here, by state"
+    text = "Jobs of the other cluster that this one has records of, by state"
     yield _by("coming", text, "state", dict.fromkeys(COMING, 0) | found.coming)
     text = "Jobs of this cluster by what came of them, since the agent has the plan"
     yield _counts("left", text, "result", dict.fromkeys(("left", "ended", "returned", "unknown"), 0) | found.left)

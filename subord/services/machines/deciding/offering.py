@@ -3,8 +3,7 @@
 1. A machine of its type that is open, or on and closed: it is opened. 2. One that is off: it is started on the
 fastest server that fits, after a cold move if it is elsewhere. 3. A new clone; without one, a machine that is off and
 has lately not come up. 4. Room is made (freeing.py). What is under way counts before a way that takes longer.
-Invariant: a job that comes first chooses first, and room that is
-kept for it is not given to a job that comes later.
+Invariant: a job that comes first chooses first, and room that is kept for it is not given to a job that comes later.
 """
 
 from __future__ import annotations
