@@ -258,9 +258,10 @@ MEASURES = "HOSTNAME ARCH NCPU\nglobal - -\nb-run1 lx-amd64 2\n    Host Resource
         (MEASURES, "verification: found suitable queue(s)\n", ["e", "e", "v", "n"], Submitted("18")),
         (MEASURES, NO_QUEUE, ["e", "e", "v"], Refused),
         (MEASURES.replace("hl:", "hc:"), "", ["e", "e"], Refused),
-        (SILENT, "", ["e", "e"], Refused),
+        (SILENT, "", ["e", "e"], Unavailable),
+        (MEASURES, SILENT, ["e", "e", "v"], Unavailable),
     ],
-    ids=["fits", "does not fit", "a consumable", "not known"],
+    ids=["fits", "does not fit", "a consumable", "qhost is silent", "qsub is silent"],
 )
 async def test_what_hosts_measure_is_no_reason_to_refuse(
     measures: Answer, rest: Answer, levels: list[str], outcome: Submitted | type
@@ -282,6 +283,24 @@ async def test_what_hosts_measure_is_no_reason_to_refuse(
     assert isinstance(found, outcome) if isinstance(outcome, type) else found == outcome
     submits = [each.split() for each in said.ran if each.startswith(SUBMIT)]
     assert [each[each.index("-w") + 1] for each in submits] == levels
+
+
+@pytest.mark.parametrize("name", ["arch", "num_proc", "mem_total", "swap_total", "virtual_total"])
+async def test_what_a_host_has_for_good_is_verified(name: str) -> None:
+    """Grid Engine knows these values while it verifies, so a job that it refuses for them would wait for ever."""
+
+    def answer() -> str | Ran | Unavailable:
+        words = said.ran[-1].split()
+        level = words[words.index("-w") + 1]
+        return {"e": NO_QUEUE, "v": "verification: found suitable queue(s)\n", "n": "18\n"}[level]
+
+    measures = f"b-run1 lx-amd64 2\n    Host Resource(s):      hl:{name}=1\n   hl:mem_free=9G\n"
+    own, said = cell({SUBMIT: answer, f"qhost -F {name}": measures, f"qhost -F {name},mem_free": measures})
+    assert isinstance(await own.submit(MARK, "ann", replace(SPEC, requests=((name, "2"),))), Refused)
+    said.ran.clear()
+    await own.submit(MARK, "ann", replace(SPEC, requests=((name, "2"), ("mem_free", "1G"))))
+    assert [f"{name}=2" in each for each in said.ran if " -w v " in each] == [True]
+    assert "mem_free" not in next(each for each in said.ran if " -w v " in each)
 
 
 @pytest.mark.parametrize("queue", [QUEUE, f"all.q,{QUEUE}@b-head"])

@@ -128,25 +128,30 @@ class GridEngineCell:
         outcome = await self._submit(mark, user, spec, stays=stays)
         if stays and isinstance(outcome, Refused):  # not each cell and queue has the complex
             outcome = await self._submit(mark, user, spec, stays=False)
-        if isinstance(outcome, Refused) and self._is_verified and await self._fits_but_for_measures(mark, user, spec):
-            outcome = await self._submit(mark, user, spec, stays=False, is_verified=False)
+        if isinstance(outcome, Refused) and self._is_verified and spec.requests:
+            outcome = await self._but_for_measures(mark, user, spec, outcome)
         return outcome
 
-    async def _fits_but_for_measures(self, mark: str, user: str, spec: Spec) -> bool:
-        """Whether a job was refused for requests of values that hosts measure, such as `mem_free`, alone: Grid Engine
-        verifies as if no host had told any."""
-        if not spec.requests:
-            return False
+    async def _but_for_measures(
+        self, mark: str, user: str, spec: Spec, refused: Refused
+    ) -> Submitted | Refused | Unavailable:
+        """A job that was refused for requests of values that hosts measure, such as `mem_free`, alone is submitted:
+        Grid Engine verifies as if no host had told any."""
         said = await self._said("qhost", "-F", ",".join(name for name, _ in spec.requests))
-        measured = frozenset[str]() if isinstance(said, Unavailable) else submitting.measured_in(said)
+        if isinstance(said, Unavailable):
+            return said
+        measured = submitting.measured_in(said)
         rest = tuple(each for each in spec.requests if each[0] not in measured)
         if rest == spec.requests:
-            return False
+            return refused
         words = submitting.words_for(
             mark, replace(spec, requests=rest), self._transfer, is_verified=True, remote=self._remote
         )
         ran = await self._run(user, submitting.tried(words), spec)
-        return isinstance(ran, Ran) and ran.code == 0
+        if isinstance(ran, Ran) and ran.code == 0:
+            return await self._submit(mark, user, spec, stays=False, is_verified=False)
+        tried = _submitted(ran)
+        return tried if isinstance(tried, Unavailable) else refused
 
     async def _submit(
         self, mark: str, user: str, spec: Spec, *, stays: bool, is_verified: bool | None = None

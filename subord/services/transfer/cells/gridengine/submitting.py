@@ -20,6 +20,8 @@ _PLAIN: Final = re.compile(r"[A-Za-z0-9_./:@%+ -]*", re.ASCII)
 """Values that qsub takes as they are."""
 NAME_MAX: Final = 128
 _MEASURED: Final = re.compile(r"\bhl:([^\s=]+)=")
+_STATIC: Final = frozenset({"arch", "num_proc", "mem_total", "swap_total", "virtual_total"})
+"""What a host reports once: Grid Engine knows these values while it verifies."""
 
 
 def words_for(
@@ -62,8 +64,8 @@ def tried(words: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def measured_in(said: str) -> frozenset[str]:
-    """Of `qhost -F`: resources whose values a host measures, such as `mem_free`."""
-    return frozenset(_MEASURED.findall(said))
+    """Of `qhost -F`: resources whose values a host measures anew, such as `mem_free`."""
+    return frozenset(_MEASURED.findall(said)) - _STATIC
 
 
 def name_of(name: str) -> str:
