@@ -428,6 +428,17 @@ async def test_the_link_comes_back_by_itself_and_waits_longer_each_time(
         assert counts.failed == {"unreachable": 8}, "it does not try before"
 
 
+async def test_the_cause_stays_the_same_while_a_fault_lasts(hosts: Hosts, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Questions in the pause after a failure have its cause, so that a fault is logged once."""
+    monkeypatch.setattr(asking, "RETRY_S", asking.RETRY_S_MAX)
+    async with serving_by(hosts.theirs) as served, asker(hosts.stranger, served.address) as (own, counts):
+        for failed in (1, 1):
+            with pytest.raises(LinkError) as raised:
+                await own.ask(b"x")
+            assert (raised.value.cause, counts.failed.total()) == (causes.STRANGER, failed)
+            assert "does not accept this host" in str(raised.value)
+
+
 async def test_a_restarted_host_is_asked_again(hosts: Hosts) -> None:
     async with asker(hosts.ours, "127.0.0.1:1") as (own, counts):
         port = 0

@@ -70,7 +70,7 @@ class Asker:
         """The answer. Raises LinkError, at once while the backoff lasts."""
         async with self._turn:
             if self.retry_in_s:
-                raise LinkError(self._counts.fault or "the link is down", causes.UNREACHABLE)
+                raise LinkError(self._counts.fault or "the link is down", self._counts.cause)
             try:
                 connection = self._connection or await self._connect()
                 answer = await self._exchanged(connection, body)

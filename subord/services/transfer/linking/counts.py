@@ -39,6 +39,8 @@ class Counts:
         """When it came up, or went down."""
         self.fault = ""
         """Why it is down."""
+        self.cause = UNREACHABLE
+        """Of the last fault."""
         self.refused_last = ""
         """The address that was refused last, and why."""
         self.refused_at = 0.0
@@ -62,4 +64,4 @@ class Counts:
         self.failed[cause] += 1
         if self.is_up:
             self.is_up, self.since = False, now
-        self.fault = fault[:SENTENCE_MAX]
+        self.fault, self.cause = fault[:SENTENCE_MAX], cause
