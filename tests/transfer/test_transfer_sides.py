@@ -279,6 +279,7 @@ def test_a_job_that_is_put_back_is_bound_before() -> None:
     key = left(pair)
     kept = home.Kept((replace(pair.home.desk.records[key], state=HomeState.ENDED, end=End(), is_bound=False),))
     again = home.Home(pair.home.plan, 11, kept, 0.0)
+    again.looked([Leaving("1", 0)], 0.0)
     again.looked([Leaving("1", 0)], ABSENT_S)
     assert again.stranded() == []
     assert again.bonds() == ([key], [])
@@ -288,6 +289,33 @@ def test_a_job_that_is_put_back_is_bound_before() -> None:
     again.looked([], ABSENT_S + 10, [("1", 0)])
     assert again.bonds() == ([], [key])
     assert again.recalls([("1", 0)]) == {"transfer": ["1"]}
+
+
+def test_a_job_that_was_let_go_is_bound_again_before_it_is_put_back() -> None:
+    """Its starter has died before it has read how it ended, and the job would run here."""
+    pair = Pair()
+    key = left(pair)
+    pair.home.start(Start("1", 0, "transfer", SPEC, 1000, key.attempt, was_sent=True), 10.0)
+    pair.home.desk.finish(pair.home.desk.records[key], HomeState.ENDED, end=End())
+    assert pair.home.bonds() == ([], [key])
+    pair.home.let_go([key], is_done=True)
+    pair.home.leave(key, 11.0)
+    pair.home.looked([Leaving("1", 0)], 11.0 + ABSENT_S)
+    assert (pair.home.stranded(), pair.home.bonds()) == ([], ([key], []))
+
+
+@pytest.mark.parametrize("state", [HomeState.WAITING, HomeState.SENDING])
+def test_a_starter_that_waits_for_the_first_look_is_not_gone(state: HomeState) -> None:
+    """An agent that was started again hears a starter when a look has shown its job, however late that is."""
+    pair = Pair()
+    key = left(pair)
+    record = replace(pair.home.desk.records[key], state=state, wanted=Wanted.RUN, spec=SPEC)
+    again = home.Home(pair.home.plan, 11, home.Kept((record,)), 0.0)
+    again.looked([Leaving("1", 0)], 10 * ABSENT_S)
+    assert (again.stranded(), again.bonds()) == ([], ([], []))
+    again.looked([Leaving("1", 0)], 11 * ABSENT_S)
+    is_bound_first = state == HomeState.SENDING
+    assert (again.stranded(), again.bonds()) == (([], ([key], [])) if is_bound_first else ([("1", 0)], ([], [])))
 
 
 def test_a_job_that_runs_without_a_starter_is_not_let_go() -> None:

@@ -101,6 +101,8 @@ class Home:
         self._loose = set[Key]()
         """Jobs that are to be bound again."""
         self._stranded = list[tuple[str, int]]()
+        self._unseen = {each.key for each in kept.records}
+        """Jobs of an earlier process that no look has shown in a transfer queue: until then no starter is heard."""
         self.desk = Desk(kept.records, now)
         self.sending = Sending(self.desk, plan, life, kept.peer_life, kept.peer_written)
 
@@ -256,6 +258,9 @@ class Home:
     def _see_stranded(self, key: Key, there: Leaving, began: float) -> None:
         """The batch system takes it for running, and its starter is gone: its host has died."""
         memo, record = self.desk.memos[key], self.desk.records[key]
+        if key in self._unseen:
+            self._unseen.discard(key)
+            memo.left_at = max(memo.left_at, began)
         if memo.is_here or record.is_told:
             return
         if there.is_suspended:  # a starter that is stopped cannot connect
@@ -321,6 +326,7 @@ class Home:
             memo, record = self.desk.memos[key], self.desk.records[key]
             memo.is_binding = False
             if is_done:
+                memo.is_bound = False
                 self.desk.put(replace(record, is_bound=False))
                 self.desk.settle(key)
 
