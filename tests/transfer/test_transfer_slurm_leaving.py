@@ -175,6 +175,46 @@ async def test_a_job_that_stays_waits_for_other_partitions(monkeypatch: pytest.M
     assert len(said.ran) == before + 2, "it has ended"
 
 
+SILENT = Ran(1, b"", "Unable to contact slurm controller (connect failure)")
+
+
+@pytest.mark.parametrize("silent", ["--oneliner show job", "--oneliner show partition", "update", "release"])
+async def test_a_job_that_stays_is_moved_by_a_controller_that_was_silent(
+    monkeypatch: pytest.MonkeyPatch, silent: str
+) -> None:
+    """It is held, and its starter has ended, so nothing else would move it."""
+    monkeypatch.setattr(adapter, "MOVE_S", 0.0)
+    told = {"--oneliner show job": "JobId=7 JobState=PENDING Partition=transfer\n", "update": "", "release": ""}
+    told |= {"--oneliner show partition": "PartitionName=day Default=YES\n"}
+    answers = {word: iter((SILENT,) * (word == silent) + (said,) * 4) for word, said in told.items()}
+    own, said = cell(
+        scontrol_requeuehold="", **{f"scontrol {word}": lambda word=word: next(answers[word]) for word in answers}
+    )
+    assert await own.put_back("7", 0, Back.STAY) is None
+    assert said.ran[-2:] == ["scontrol update JobId=7 Partition=day", "scontrol release 7"]
+
+
+async def test_a_job_that_was_moved_may_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It was released by a command whose answer was lost."""
+    monkeypatch.setattr(adapter, "MOVE_S", 0.0)
+    lines = iter(("JobState=PENDING Partition=transfer,batch\n", "JobState=RUNNING Partition=batch\n"))
+    own, said = cell(
+        scontrol_requeuehold="",
+        scontrol_update="",
+        scontrol_release=SILENT,
+        **{"scontrol --oneliner show job": lambda: next(lines)},
+    )
+    assert await own.put_back("7", 0, Back.STAY) is None
+    assert said.ran[-1] == "scontrol --oneliner show job 7"
+
+
+async def test_a_job_that_stays_is_not_moved_without_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(adapter, "MOVE_S", 0.0)
+    own, said = cell(scontrol_requeuehold="", scontrol=SILENT)
+    assert isinstance(await own.put_back("7", 0, Back.STAY), Unavailable)
+    assert len(said.ran) == 1 + adapter.MOVES
+
+
 async def test_what_cannot_be_put_back() -> None:
     own, _ = cell(scontrol_requeue=Ran(1, b"", "Requested operation is presently disabled for job 7"))
     assert isinstance(await own.put_back("7", 0, Back.AGAIN), Refused)

@@ -47,9 +47,9 @@ _BACK: Final = {
 _FIELD: Final = re.compile(r"(\S+?)=(\S*)")
 _DISABLED: Final = "Requested operation is presently disabled"
 _NOTHING: Final = "nothing was submitted: it runs in its own cluster"
-MOVES: Final = 40
-MOVE_S: Final = 0.5
+_NOT_YET: Final = frozenset({"RUNNING", "SUSPENDED", "COMPLETING"})
 """A job that was put back waits when its starter has ended."""
+MOVES, MOVE_S, MOVES_S_MAX = 40, 0.5, 20.0
 Parsed = TypeVar("Parsed")
 
 
@@ -157,18 +157,46 @@ class SlurmCell:
         return await self._moved(word) if back == Back.STAY else None
 
     async def _moved(self, word: str) -> Refused | Unavailable | None:
-        """To partitions that are no transfer partitions, as soon as it waits."""
-        for left in reversed(range(MOVES)):
-            told = await self._commands.run("scontrol", "--oneliner", "show", "job", word)
-            if isinstance(told, Unavailable):
-                return told
-            fields = dict(_FIELD.findall(told.text))
-            if told.code != 0 or not fields or fields["JobState"] in ENDED:
-                return None  # it has ended
-            if fields["JobState"] not in ("RUNNING", "SUSPENDED", "COMPLETING") or not left:
+        """A job that is held, as soon as it waits. It is tried again at once: its starter has ended, and nothing else
+        would do it."""
+        outcome: Refused | Unavailable | None = None
+        until = trio.current_time() + MOVES_S_MAX
+        for _ in range(MOVES):
+            outcome = await self._move(word)
+            if not isinstance(outcome, Unavailable) or trio.current_time() >= until:
                 break
             await trio.sleep(MOVE_S)
-        partitions = [each for each in fields["Partition"].split(",") if each not in self._transfer]
+        return outcome
+
+    async def _move(self, word: str) -> Refused | Unavailable | None:
+        """To partitions that are no transfer partitions."""
+        fields = await self._shown(word)
+        if isinstance(fields, Unavailable):
+            return fields
+        if not fields or fields["JobState"] in ENDED:
+            return None  # it has ended
+        named = fields["Partition"].split(",")
+        if fields["JobState"] in _NOT_YET:
+            is_moved = not set(named) & set(self._transfer)  # by a command whose answer was lost
+            return None if is_moved else Unavailable(Fault.FAILED, f"the job {word} does not wait yet")
+        others = await self._others(word, named)
+        if not isinstance(others, str):
+            return others
+        wrong = await self._done("scontrol", "update", f"JobId={word}", f"Partition={others}")
+        return wrong or await self._done("scontrol", "release", word)
+
+    async def _shown(self, word: str) -> dict[str, str] | Unavailable:
+        """What slurmctld says of a job; nothing: it does not know it any more."""
+        told = await self._commands.run("scontrol", "--oneliner", "show", "job", word)
+        if isinstance(told, Unavailable):
+            return told
+        if told.code == 0:
+            return dict(_FIELD.findall(told.text))
+        return {} if _is_harmless(told) else failed("scontrol show job", told, PATTERNS)
+
+    async def _others(self, word: str, named: Sequence[str]) -> str | Refused | Unavailable:
+        """Those of a job, or the default one, without transfer partitions."""
+        partitions = [each for each in named if each not in self._transfer]
         if not partitions:
             default = await self._default()
             if isinstance(default, Unavailable):
@@ -176,8 +204,7 @@ class SlurmCell:
             partitions = [default] if default and default not in self._transfer else []
         if not partitions:
             return Refused(f"the job {word} has no other partition, and there is no default one: it is held")
-        wrong = await self._done("scontrol", "update", f"JobId={word}", f"Partition={','.join(partitions)}")
-        return wrong or await self._done("scontrol", "release", word)
+        return ",".join(partitions)
 
     async def _default(self) -> str | Unavailable:
         """The partition of jobs that name none; "": there is none."""
