@@ -147,6 +147,7 @@ def test_what_is_wrong_stands_in_the_status(stage: TransferStage, capsys: Said) 
         ("sensor_fault", "the load sensor has not asked the agent for 60 s"),
         ("unit_fault", "install subord-agent-transfer.conf, which lacks IPAddressDeny="),
         ("key_fault", "transfer.key cannot be read"),
+        ("listening_fault", "the port is taken"),
     ],
 )
 def test_a_fault_of_the_transfer_host_stands_in_the_status(
@@ -156,9 +157,14 @@ def test_a_fault_of_the_transfer_host_stands_in_the_status(
     code, lines, _ = stage.type(capsys, "status")
     _, document, _ = stage.type(capsys, "status", "--json")
     assert code == exit_codes.NOT_REACHED
-    assert said in lines
+    assert said in text_of(lines)
     host = fitting("transfer-status", document[0])["host"]
     assert (host | host["link"])[fault] == said
+
+
+def test_a_host_where_no_job_is_to_come_need_not_listen(stage: TransferStage, capsys: Said) -> None:
+    stage.transfer(listening_fault="this host does not listen for the other cluster", slots_max=0)
+    assert stage.type(capsys, "status")[0] == exit_codes.OK
 
 
 def test_a_host_that_fails(stage: TransferStage, capsys: Said) -> None:

@@ -61,8 +61,9 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     add_asking_nodes(status)
     status.epilog = (
         "NODES limits the states of nodes that are shown below. exit codes: 0 if every node answered and follows the "
-        "plan, or the plan is ended, and the transfer host reaches its batch system and the other cluster, its load "
-        "sensor asks, its key is in use, and its unit of systemd lacks no line; 1 if not"
+        "plan, or the plan is ended, and the transfer host reaches its batch system and the other cluster, listens "
+        "if jobs are to come, its load sensor asks, its key is in use, and its unit of systemd lacks no line; 1 if "
+        "not"
     )
     _add_jobs(actions)
     _add_methods(actions)

@@ -44,7 +44,9 @@ def _is_settled(found: Document) -> bool:
     host = found["host"]
     if host is None:
         return False
-    of_link = host["link"]["fault"] or host["link"]["key_fault"]
+    link = host["link"]
+    is_heard = not (link["listening_fault"] and host["slots_max"])  # otherwise no job is to come
+    of_link = link["fault"] or link["key_fault"] or not is_heard
     return follow and not (host["fault"] or host["sensor_fault"] or host["unit_fault"] or of_link)
 
 
