@@ -24,9 +24,14 @@ def test_some_seeds_hold() -> None:
 
 
 @pytest.mark.slow
-def test_a_tree_that_has_just_joined_another_one_is_not_yet_a_part_of_all() -> None:
-    """Seed 1130: 19 comes with four nodes below it 0.3 s before the answer of the root that it comes to."""
-    summary = campaign.run([1130], aim=SERVICES)
+@pytest.mark.parametrize("seed", [1130, 7095])
+def test_seeds_that_failed_hold(seed: int) -> None:
+    """1130: 19 comes with four nodes below it 0.3 s before the answer of the root that it comes to.
+
+    7095: the goodbye of 33 to 18 is lost, and in a wide network 18 gives it up, and the node below it, after
+    14.5 s; the judge allowed 10 s, in which a node may be counted twice.
+    """
+    summary = campaign.run([seed], aim=SERVICES)
     assert summary.failed == [], "\n".join(campaign.report(summary))
 
 

@@ -23,6 +23,7 @@ from subord.core.carriage.reports.records import Record
 from subord.core.carriage.reports.reports import Fold, Publish, Reports
 from subord.core.roster_tree import RosterTree
 from subord.core.view import Position
+from subord.sim.limits import silence_s
 from subord.sim.violation import Violation
 from subord.sim.world.world import World
 
@@ -30,8 +31,8 @@ LOAD: Final = "load"
 QUEUE: Final = "queue"
 INTERVALS_S: Final = (1.0, 2.0, 3.0)
 LOOK_EVERY_S: Final = 1.0
-UNLISTED_S_MAX: Final = 10.0
-"""A silence, after which a former leader gives up a node that has moved, and some reports."""
+UNLISTED_S_MIN: Final = 10.0
+"""The least time for which a node may be counted twice: there may be some reports meanwhile."""
 TOP_SHOWN: Final = 16
 ERROR: Final = 0.0201
 SIZES_MAX: Final = {"report services": 32, "report records": 32 * 4097, "report bytes": 32 << 20}
@@ -175,8 +176,12 @@ class ReportSide:
         since = self._unlisted_since.setdefault((position, name), world.now) if is_odd else world.now
         if not is_odd:
             self._unlisted_since.pop((position, name), None)
-        if world.now - since > UNLISTED_S_MAX and world.now - since > self._rise_s():
+        if world.now - since > self._unlisted_s_max():
             raise Violation("C7", world.now, f"{position} counts {coverage.unlisted} nodes twice since {since:.1f} s")
+
+    def _unlisted_s_max(self) -> float:
+        """The former leader of a node that has moved gives it up after a silence; then its row goes up."""
+        return max(UNLISTED_S_MIN, silence_s(self._world.settings) + self._rise_s())
 
     def _rise_s(self) -> float:
         """How long the last row of a move takes to the root, level by level: records may be faster."""
