@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from subord.services.transfer.jobs import Key, Spec, key_of
 from subord.services.transfer.local import request_in
-from subord.services.transfer.mapping import Stays, kept_requests, local_user, mapped
+from subord.services.transfer.mapping import Stays, local_user, mapped
 from subord.services.transfer.permits import Held, Permits, Room, margin
 from subord.services.transfer.plan import (
     Parallel,
@@ -34,7 +34,6 @@ from subord.services.transfer.thresholds import (
     is_idle,
     sensed,
     sensor_fault,
-    sensor_report,
     threshold_of,
 )
 
@@ -103,10 +102,6 @@ def test_a_sensor_is_missed_where_there_is_one(
     batch: str, queues: tuple[object, ...], silent_s: float, *, is_told: bool
 ) -> None:
     assert bool(sensor_fault(batch, queues, silent_s)) == is_told
-
-
-def test_the_sensor_speaks_as_grid_engine_reads() -> None:
-    assert sensor_report("otherjobs", 3) == "begin\nglobal:otherjobs:3\nend\n"
 
 
 @over(
@@ -290,10 +285,6 @@ def test_parallel_environments(asked: str, there: str) -> None:
 def test_users_by_table(same: bool, theirs: str, ours: str | None) -> None:
     found = local_user(replace(PLAN, same_users=same), theirs)
     assert isinstance(found, Stays) if ours is None else found == ours
-
-
-def test_requests_of_a_job_that_does_not_leave_again() -> None:
-    assert kept_requests(PLAN, (("h_rt", "60"), ("remote", "TRUE"))) == (("h_rt", "60"), ("remote", "FALSE"))
 
 
 # -- keys and the plan ----------------------------------------------------------------------------------------------

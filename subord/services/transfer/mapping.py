@@ -7,7 +7,6 @@ cannot go. Invariant: a soft request never keeps a job here. That a job came fro
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from posixpath import normpath, relpath
 from typing import Final, NamedTuple
 
@@ -157,8 +156,3 @@ def moved(path: str, before: str, directory: str) -> str:
     if not is_below(path, before):
         return path if path in ("", NOWHERE) else ""
     return f"{directory}/{relpath(normpath(path), normpath(before))}"
-
-
-def kept_requests(plan: Plan, asked: Iterable[tuple[str, str]]) -> Pairs:
-    """Those of a job that goes back and does not leave again."""
-    return (*(each for each in asked if each[0] != plan.opt_out), (plan.opt_out, "FALSE"))

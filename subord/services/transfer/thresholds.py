@@ -75,8 +75,3 @@ def sensor_fault(batch: str, queues: Collection[object], silent_s: float) -> str
     Grid Engine has a load sensor, for jobs that leave. `queues`: of the plan. `silent_s`: since the sensor has
     asked."""
     return NOT_SENSED if batch == "gridengine" and queues and silent_s > SENSOR_S_MAX else ""
-
-
-def sensor_report(name: str, value: int) -> str:
-    """What a load sensor of Grid Engine prints when it is asked."""
-    return f"begin\nglobal:{name}:{value}\nend\n"
