@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from enum import StrEnum
 from signal import SIGSTOP, SIGTSTP, SIGTTIN, SIGTTOU
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, assert_never
 
 from msgspec.structs import replace
 
@@ -415,7 +415,10 @@ def verdict_of(record: HomeRecord) -> Verdict | None:
             return Verdict(Verb.STAY if record.is_marked else Verb.AGAIN, AGAIN_STATUS, record.reason)
         case HomeState.UNKNOWN:
             return Verdict(Verb.ERROR, ERROR_STATUS, f"how it ended is not known: {record.reason}")
-    return None
+        case HomeState.WAITING | HomeState.SENDING | HomeState.ABROAD:
+            return None
+        case _:
+            assert_never(record.state)
 
 
 def _lacks_files(record: HomeRecord) -> bool:

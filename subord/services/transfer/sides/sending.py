@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import islice
 from math import inf
-from typing import Final
+from typing import Final, assert_never
 
 import msgspec
 from msgspec.structs import replace
@@ -219,6 +219,8 @@ class Sending:
                 self._gone(replace(record, first_life=record.first_life or 0), state.reason)
             case Stage.UNKNOWN:
                 desk.finish(record, HomeState.UNKNOWN, first_life=record.first_life or 0, reason=state.reason)
+            case _:
+                assert_never(state.stage)
 
     def _absent(self, record: HomeRecord, now: float) -> None:
         """It has not arrived, and may be sent with another permit, unless it is deleted."""
