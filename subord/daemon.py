@@ -23,8 +23,6 @@ import trio
 
 from subord import __version__
 from subord.api.handlers import peer_answers
-from subord.api.handlers.control import control_app
-from subord.api.handlers.web import web_app
 from subord.api.http import server
 from subord.api.http.host_check import host_check
 from subord.api.http.sockets import BindError, bind_tcp, bind_unix, unlink
@@ -81,7 +79,7 @@ from subord.sealing.incarnation import next_life
 from subord.sealing.keys import Keyring, KeyringError
 from subord.sealing.sealer import Sealer
 from subord.services.driving import carriage_of
-from subord.services.serving import awaited_paths, changes_of, service_app, signed_handlers
+from subord.services.serving import Served
 
 logger = logging.getLogger("subord")
 
@@ -289,14 +287,12 @@ class Daemon:
 
     def _serve(self, nursery: trio.Nursery) -> None:
         """Serve the API on the control socket and on the web address."""
-        control, orders = {**control_app(self), **service_app(self)}, signed_handlers(self)
-        awaited = awaited_paths(self)
-        serve_control = partial(server.serve, changes=changes_of(self), orders=orders, awaited=awaited)
-        nursery.start_soon(serve_control, control, self._control_listener)
+        served = Served(self)
+        nursery.start_soon(server.serve, served.control, self._control_listener)
         if self._web_listener is not None:
             is_our_host = host_check(self, self.config.node.web_names)
-            serve_web = partial(server.serve, tls=lambda: self._credentials.metrics_context, is_our_host=is_our_host)
-            nursery.start_soon(serve_web, web_app(self, control), self._web_listener)
+            serve = partial(server.serve, tls=lambda: self._credentials.metrics_context, is_our_host=is_our_host)
+            nursery.start_soon(serve, served.web, self._web_listener)
 
     def _sizes(self, sealer: Sealer | None) -> dict[str, int]:
         """The entries of every table outside the core that can grow; core/snapshots.py has the others."""

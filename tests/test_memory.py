@@ -19,6 +19,9 @@ LATE_OR_NEVER = (
     *("prometheus_client", "subord.api.handlers.metrics", "http.client", "http.server", "urllib.request", "email"),
     *("rich", "shtab", "subord.client.daemon", "subord.client.drawing", "subord.sim", "difflib"),
     *("asyncio", "multiprocessing", "importlib.resources", "xml", "unittest"),
+    *(f"subord.services.{each}" for each in ("account.record", "answers", "exec.outcome", "files.sets.results")),
+    *(f"subord.services.{each}" for each in ("elastic.past.public", "hosts.table", "machines.plan")),
+    *(f"subord.services.{each}.telling.reading" for each in ("machines", "shares", "transfer")),
 )
 
 

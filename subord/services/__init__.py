@@ -6,7 +6,8 @@ the issuer makes of all answers (contract.py), and a module `command`, its comma
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Mapping
+from typing import Final, NamedTuple
 
 NAMES: Final = (
     "ping",
@@ -23,6 +24,29 @@ NAMES: Final = (
     "transfer",
 )
 """One name for each service; `subord NAME` is its command, `/v1/NAME` its path."""
+
+
+class Traits(NamedTuple):
+    """What a daemon knows of a service that it has not loaded. `reads`: the node itself answers orders. `acts`: the
+    agent acts on signed ones. `records`: the service checks records of the ledger."""
+
+    reads: bool = True
+    acts: bool = False
+    records: bool = False
+
+
+LATE: Final[Mapping[str, Traits]] = {
+    "exec": Traits(reads=False, acts=True),
+    "files": Traits(reads=False, acts=True),
+    "account": Traits(records=True),
+    "shares": Traits(),
+    "hosts": Traits(),
+    "elastic": Traits(acts=True),
+    "machines": Traits(acts=True),
+    "transfer": Traits(),
+}
+"""Services that a daemon loads with the first order or request for them: together they take 2 MiB. The others are
+loaded at its start: one with a report must be, and those that tell what is wrong answer also if the disk hangs."""
 WORDS: Final = {"keys": "key"}
 """Services whose command has another name."""
 METHODS: Final = {

@@ -9,28 +9,43 @@ wrong request gives no order.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Collection
+from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
 from typing import Annotated, Any, TypeVar
 
 import msgspec
 import trio
 
-from subord.api.handlers.control import BUDGET_S_MAX, budget_s, control_changes
+from subord.api.handlers.control import BUDGET_S_MAX, budget_s, control_app, control_changes
 from subord.api.handlers.orders import order_handlers
 from subord.api.handlers.records import record_handlers
-from subord.api.http.server import App, Call, EventStream, Handler, Orders, Query, Response, document, failure
+from subord.api.handlers.web import PUBLIC, web_app
+from subord.api.http.server import (
+    App,
+    Call,
+    EventStream,
+    Handler,
+    Handlers,
+    Orders,
+    Query,
+    Response,
+    document,
+    failure,
+)
 from subord.api.models.coverage import CoverageDocument
 from subord.api.models.document import Document
 from subord.api.node_api import NodeApi
 from subord.api.query.orders import NEW, Answered, Given, asked, covered
 from subord.core.carriage.engine.bounds import LEFT_MS_MAX, TAG_BYTES
 from subord.core.carriage.engine.ranges import Ranges
+from subord.runtime import late
 from subord.runtime.orders.driver import Reading
-from subord.services import NAMES, live
+from subord.services import LATE, NAMES, Traits, live
 from subord.services.blob_paths import blob_changes, blob_handlers
 from subord.services.contract import Publishing, RecordCheck, ReportService, Service
 from subord.services.folds import asked_fold, fold_reading, publish_forever
+
+RECORDS = "/v1/records"
 
 
 class SignedOrder(msgspec.Struct, frozen=True, kw_only=True):
@@ -54,9 +69,23 @@ _signed = msgspec.json.Decoder(SignedOrder)
 Form = TypeVar("Form", bound=CoverageDocument)
 
 
+class UnloadedError(Exception):
+    """The service cannot be loaded; the log says why."""
+
+
+def registered() -> tuple[str, ...]:
+    """The names of all services."""
+    return NAMES
+
+
+def module_of(name: str) -> str:
+    """With the SERVICE of a registered service."""
+    return f"subord.services.{name}.core"
+
+
 def service(name: str) -> Service | ReportService:
-    """A registered service."""
-    found: Service | ReportService = importlib.import_module(f"subord.services.{name}.core").SERVICE
+    """A registered service, loaded if it is not."""
+    found: Service | ReportService = importlib.import_module(module_of(name)).SERVICE
     return found
 
 
@@ -66,38 +95,58 @@ def is_live(name: str) -> bool:
     return isinstance(found, Service) and found.is_live
 
 
+def traits_of(name: str) -> Traits:
+    """Of a registered service. Of a late one they are known before it is loaded."""
+    return LATE.get(name) or own_traits(service(name))
+
+
+def own_traits(one: Service | ReportService) -> Traits:
+    """As the service itself says."""
+    if isinstance(one, ReportService):
+        return Traits()
+    return Traits(one.answer is not None, one.has_effects, bool(one.records))
+
+
 def readings(node: NodeApi) -> dict[str, Reading]:
-    """What this node answers to orders, by service."""
-    read = {name: _reading(node, name, service(name)) for name in NAMES}
-    return {name: each for name, each in read.items() if each is not None}
+    """What this node answers to orders, by service; the agent acts on all orders of the others."""
+    return {name: _reading(node, name) for name in NAMES if traits_of(name).reads}
 
 
-def _reading(node: NodeApi, name: str, wanted: Service | ReportService) -> Reading | None:
-    """None: the agent acts on all orders."""
+def _reading(node: NodeApi, name: str) -> Reading:
+    if name in LATE:
+        return partial(_answer_late, node, name)
+    wanted = service(name)
     if isinstance(wanted, ReportService):
         return fold_reading(node, name, wanted.answer)
-    return None if wanted.answer is None else partial(wanted.answer, node)
+    assert wanted.answer is not None
+    return partial(wanted.answer, node)
+
+
+async def _answer_late(node: NodeApi, name: str, payload: bytes) -> bytes:
+    """The answer of a service that is loaded for it. Raises UnloadedError."""
+    if not await late.load(module_of(name)):
+        raise UnloadedError(name)
+    answer = service(name).answer
+    assert answer is not None
+    return await answer(node, payload)
 
 
 def effects() -> tuple[str, ...]:
     """The services for which the agent acts on orders with a signature. One that reads may be among them, or have an
     `agent.py` that only follows documents."""
-    return tuple(name for name in NAMES if _acts(service(name)))
-
-
-def _acts(wanted: Service | ReportService) -> bool:
-    return isinstance(wanted, Service) and wanted.has_effects
+    return tuple(name for name in NAMES if traits_of(name).acts)
 
 
 def record_checks() -> dict[str, RecordCheck]:
     """The checks of records of the registered services, by kind."""
-    found = [each.records for each in map(service, NAMES) if isinstance(each, Service)]
+    recording = [service(name) for name in NAMES if traits_of(name).records]
+    found = [each.records for each in recording if isinstance(each, Service)]
     return {kind: check for checks in found for kind, check in checks.items()}
 
 
 def publishings() -> dict[str, Publishing]:
     """The reports of the registered services."""
-    found = {name: service(name) for name in NAMES}
+    found = {name: service(name) for name in NAMES if name not in LATE}
     return {name: each.publishing for name, each in found.items() if isinstance(each, ReportService)}
 
 
@@ -107,15 +156,15 @@ def publish_all(node: NodeApi, nursery: trio.Nursery) -> None:
         nursery.start_soon(publish_forever, node, name, publishing)
 
 
-def service_app(node: NodeApi) -> App:
+def service_app(node: NodeApi, names: Iterable[str] | None = None) -> App:
     """The paths of the services that read; of one with effects, what its orders are signed for, which a service that
-    does both has at a path of its own."""
+    does both has at a path of its own. `names`: None: all."""
     found: dict[str, Handler] = {}
-    for name in NAMES:
+    for name in NAMES if names is None else names:
         one, path = service(name), f"/v1/{name}"
-        is_read = one.answer is not None or isinstance(one, ReportService)
-        found[path] = partial(_read, node, name) if is_read else partial(_cluster, node)
-        if is_read and _acts(one):
+        reads, acts, _ = traits_of(name)
+        found[path] = partial(_read, node, name) if reads else partial(_cluster, node)
+        if reads and acts:
             found[signing_path(name)] = partial(_cluster, node)
         found.update(one.paths(node))
     return found
@@ -136,18 +185,25 @@ def signed_handlers(node: NodeApi) -> Orders:
     """The paths of all that operators sign, for every client of the control socket: the signature is the authority.
     Orders of services with effects are judged by each agent. Also the few that need no authority."""
     return {
-        **_posts(node),
+        **service_orders(node, NAMES),
         **order_handlers(node),
         **record_handlers(node, record_checks()),
         **blob_handlers(node),
-        **{f"/v1/{name}": partial(_give, node, name) for name in effects()},
-        **{f"/v1/{name}/follow": partial(_follow, node, name) for name in effects() if is_live(name)},
     }
 
 
-def _posts(node: NodeApi) -> Orders:
-    found = [each.posts(node) for each in map(service, NAMES) if isinstance(each, Service)]
-    return {path: handler for paths in found for path, handler in paths.items()}
+def service_orders(node: NodeApi, names: Iterable[str]) -> Orders:
+    """Those of the services alone."""
+    found: dict[str, Callable[[Call], Awaitable[Response | EventStream]]] = {}
+    for name in names:
+        one = service(name)
+        if isinstance(one, Service):
+            found.update(one.posts(node))
+        if traits_of(name).acts:
+            found[f"/v1/{name}"] = partial(_give, node, name)
+            if is_live(name):
+                found[f"/v1/{name}/follow"] = partial(_follow, node, name)
+    return found
 
 
 def changes_of(node: NodeApi) -> App:
@@ -155,9 +211,69 @@ def changes_of(node: NodeApi) -> App:
     return {**control_changes(node), **blob_changes(node)}
 
 
-def awaited_paths(node: NodeApi) -> Collection[str]:
-    """Paths whose answers come from other nodes, and may take their time."""
-    return {*service_app(node), *blob_changes(node)}
+class Served:
+    """Which handlers answer a request to one node, by its path; a late service is loaded with the first request for
+    it. No path is in two parts, so which services are loaded does not change an answer. Each part is made once: some
+    keep their last answer."""
+
+    def __init__(self, node: NodeApi) -> None:
+        self._node = node
+        orders = {**order_handlers(node), **blob_handlers(node)}
+        self._own = Handlers(control_app(node), changes_of(node), orders, awaited=frozenset(blob_changes(node)))
+        self._web = Handlers(web_app(node, self._own.app), named=frozenset(PUBLIC))
+        self._records: Handlers | None = None
+        self._parts: dict[str, Handlers] = {}
+
+    async def control(self, path: str) -> Handlers | None:
+        """Of the control socket. None: what answers cannot be loaded, which was logged."""
+        if path in self._own.paths:
+            return self._own
+        if path == RECORDS:
+            return await self._of_records()
+        for names in (_likely(path), registered()):
+            if not await _load(names):
+                return None
+            for name in names:
+                if path in self._part(name).paths:
+                    return self._part(name)
+        paths = frozenset((RECORDS,)).union(self._own.paths, *(each.paths for each in self._parts.values()))
+        return Handlers(named=paths)
+
+    async def web(self, path: str) -> Handlers | None:
+        """Of the web address."""
+        if path in self._web.app or path not in PUBLIC:
+            return self._web
+        found = await self.control(path)
+        if found is None:
+            return None
+        return Handlers({path: found.app[path]}) if path in found.app else self._web
+
+    async def _of_records(self) -> Handlers | None:
+        if not await _load(name for name in registered() if traits_of(name).records):
+            return None
+        if self._records is None:
+            self._records = Handlers(orders=record_handlers(self._node, record_checks()))
+        return self._records
+
+    def _part(self, name: str) -> Handlers:
+        """Of a service that is loaded."""
+        if name not in self._parts:
+            app = service_app(self._node, (name,))
+            self._parts[name] = Handlers(app, orders=service_orders(self._node, (name,)), awaited=frozenset(app))
+        return self._parts[name]
+
+
+def _likely(path: str) -> list[str]:
+    """The services that may have the path: those that are loaded at the start, and one that the path names."""
+    named = path.split("/")[2:3] if path.startswith("/v1/") else []
+    return [name for name in registered() if name in named or name not in LATE]
+
+
+async def _load(names: Iterable[str]) -> bool:
+    for name in names:
+        if not await late.load(module_of(name)):
+            return False
+    return True
 
 
 async def _read(node: NodeApi, name: str, query: Query) -> Response:

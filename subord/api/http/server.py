@@ -15,8 +15,10 @@ import ssl
 import struct
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from functools import partial
 from math import inf
-from typing import TYPE_CHECKING, NamedTuple
+from types import MappingProxyType
+from typing import TYPE_CHECKING, NamedTuple, Never
 from urllib.parse import parse_qsl, urlsplit
 
 import msgspec
@@ -102,13 +104,28 @@ class Call(NamedTuple):
 
 Orders = Mapping[str, Callable[[Call], Awaitable[Response | EventStream]]]
 """Handlers of such requests by exact path."""
+NOTHING: Mapping[str, Never] = MappingProxyType({})
 
 
-class _Handlers(NamedTuple):
-    app: App
-    changes: App
-    orders: Orders
-    awaited: Collection[str]
+class Handlers(NamedTuple):
+    """What a socket serves. `changes` are handlers of POST, for `is_owner` alone; `orders` are handlers of POST with
+    a body, for all clients: the socket must be a Unix socket. A handler of a path in `awaited` is cancelled when its
+    client leaves, and must end in its own time. `named`: further paths, for the answer to one that is not served."""
+
+    app: App = NOTHING
+    changes: App = NOTHING
+    orders: Orders = NOTHING
+    awaited: Collection[str] = ()
+    named: Collection[str] = ()
+
+    @property
+    def paths(self) -> frozenset[str]:
+        """Those with a handler."""
+        return frozenset((*self.app, *self.changes, *self.orders))
+
+
+Find = Callable[[str], Awaitable[Handlers | None]]
+"""The handlers for a path, which may have to be loaded; None: they cannot be, which was logged."""
 
 
 class _Slots:
@@ -156,7 +173,7 @@ def is_owner(stream: trio.SocketStream) -> bool:
 
 
 async def serve(
-    app: App,
+    app: App | Find,
     sock: socket.socket,
     *,
     changes: App | None = None,
@@ -166,24 +183,29 @@ async def serve(
     is_our_host: Callable[[str], bool] = lambda _: True,
     task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
 ) -> None:
-    """Answer GET requests on a listening stream socket until cancelled; then close the socket.
+    """Answer requests on a listening stream socket until cancelled; then close the socket.
 
-    `changes` are handlers of POST, for `is_owner` alone; `orders` are handlers of POST with a body, for all clients:
-    the socket must be a Unix socket. A handler of a path in `awaited` is cancelled when its client leaves, and must
-    end in its own time. `tls` is called for each connection; None: in the clear. `is_our_host` judges the header
-    `Host`, where there is one. A handler that raises is a bug: the log has its traceback, the client gets 500, and
-    other connections are not affected.
+    `app`: handlers, with `changes`, `orders` and `awaited` as in Handlers; or what finds all of them, called once for
+    each request. `tls` is called for each connection; None: in the clear. `is_our_host` judges the header `Host`,
+    where there is one. A handler that raises is a bug: the log has its traceback, the client gets 500, and other
+    connections are not affected.
     """
+    find = app if callable(app) else partial(_found, Handlers(app, changes or {}, orders or {}, awaited))
     sock.setblocking(False)
     listener = trio.SocketListener(trio.socket.from_stdlib_socket(sock))
-    slots, handlers = _Slots(), _Handlers(app, changes or {}, orders or {}, awaited)
+    slots = _Slots()
 
     async def run(stream: trio.SocketStream) -> None:
         with suppress(trio.BrokenResourceError):  # the client went away in the middle
-            await _Exchange(_secured(stream, tls()), slots, is_our_host).run(handlers)
+            await _Exchange(_secured(stream, tls()), slots, is_our_host).run(find)
 
     task_status.started()  # the socket listens already
     await trio.serve_listeners(run, [listener])
+
+
+async def _found(handlers: Handlers, _: str) -> Handlers:
+    await trio.lowlevel.checkpoint()
+    return handlers
 
 
 async def _made(answer: Awaitable[Response | EventStream], path: str) -> Response | EventStream:
@@ -199,10 +221,6 @@ def _body_bytes_max(request: h11.Request | None) -> int:
     return CHUNK_BYTES_MAX if is_of_blobs else BODY_BYTES_MAX
 
 
-def _too_large(most: int) -> Response:
-    return failure(413, f"a body of more than {most} bytes is not served here: nothing was changed")
-
-
 def _announces_body(request: h11.Request) -> bool:
     return any(
         name == b"transfer-encoding" or (name == b"content-length" and value.strip(b"0") != b"")
@@ -210,9 +228,11 @@ def _announces_body(request: h11.Request) -> bool:
     )
 
 
-def _takes_body(request: h11.Request, handlers: _Handlers) -> bool:
-    path = request.target.partition(b"?")[0].decode("ascii", "replace")
-    return request.method == b"POST" and path in handlers.orders
+def _path_of(request: h11.Request) -> str:
+    """ "": the address is malformed, which `_answer` tells."""
+    with suppress(ValueError):
+        return urlsplit(request.target.decode("ascii")).path
+    return ""
 
 
 def _not_allowed(*methods: str) -> Response:
@@ -243,19 +263,20 @@ class _Exchange:
         self._slots = slots
         self._connection: h11.Connection
         self._request: h11.Request | None = None
+        self._handlers = Handlers()
         self._body = bytearray()
 
     @property
     def _read_bytes(self) -> int:
         return READ_BYTES if self._request is None else BODY_BYTES_MAX
 
-    async def run(self, handlers: _Handlers) -> None:
+    async def run(self, find: Find) -> None:
         asked: h11.Request | Response | None = None
         has_turn = False
         with self._slots.waiting() as limit:
             if await late.load("h11"):
                 limit.deadline = trio.current_time() + REQUEST_S_MAX
-                asked = await self._read(handlers)
+                asked = await self._read(partial(self._find, find, limit))
             if asked is not None:
                 await self._slots.turns.acquire()
                 has_turn = True
@@ -268,7 +289,7 @@ class _Exchange:
         try:
             events: EventStream | None = None
             with trio.move_on_after(ANSWER_S_MAX) as limit:
-                answer = asked if isinstance(asked, Response) else await self._answer(asked, handlers, limit)
+                answer = asked if isinstance(asked, Response) else await self._answer(asked, limit)
                 if isinstance(answer, Response):
                     await self._write(answer)
                 elif answer is not None:
@@ -278,7 +299,16 @@ class _Exchange:
         finally:
             self._slots.turns.release()
 
-    async def _read(self, handlers: _Handlers) -> h11.Request | Response | None:
+    async def _find(self, find: Find, limit: trio.CancelScope, path: str) -> bool:
+        """The handlers; False: they cannot be loaded. The time that takes does not count for the client."""
+        now = trio.current_time()
+        limit.deadline += LOAD_S_MAX
+        found = await find(path)
+        limit.deadline += trio.current_time() - now - LOAD_S_MAX
+        self._handlers = found or Handlers()
+        return found is not None
+
+    async def _read(self, find: Callable[[str], Awaitable[bool]]) -> h11.Request | Response | None:
         """The request; or the refusal of a malformed or too large one, or of a body that no handler takes; None if
         the client left."""
         import h11  # noqa: PLC0415 - see the top; `run` has loaded it
@@ -293,12 +323,15 @@ class _Exchange:
                 self._connection.receive_data(bytes(await self._stream.receive_some(self._read_bytes)))
             elif isinstance(event, h11.Request):
                 self._request = event
-                if _announces_body(event) and not _takes_body(event, handlers):
+                path = _path_of(event)
+                if not await find(path):
+                    return failure(503, "what answers this cannot be loaded: see the log of the daemon")
+                if _announces_body(event) and not (event.method == b"POST" and path in self._handlers.orders):
                     return failure(413, "a request with a body is not served here")
             elif isinstance(event, h11.Data):
                 self._body += event.data
-                if len(self._body) > _body_bytes_max(self._request):
-                    return _too_large(_body_bytes_max(self._request))
+                if len(self._body) > (most := _body_bytes_max(self._request)):
+                    return failure(413, f"a body of more than {most} bytes is not served here: nothing was changed")
             else:
                 return self._request if isinstance(event, h11.EndOfMessage) else None
 
@@ -362,9 +395,7 @@ class _Exchange:
     async def _send(self, *events: h11.Event) -> None:
         await self._stream.send_all(b"".join(self._connection.send(event) or b"" for event in events))
 
-    async def _answer(
-        self, request: h11.Request, handlers: _Handlers, limit: trio.CancelScope
-    ) -> Response | EventStream | None:
+    async def _answer(self, request: h11.Request, limit: trio.CancelScope) -> Response | EventStream | None:
         """None: the client has left. `limit` ends the answer."""
         try:
             target = urlsplit(request.target.decode("ascii"))
@@ -379,8 +410,8 @@ class _Exchange:
             return failure(400, "the address of the request is malformed")
         if host and not self._is_our_host(host):
             return failure(421, FOREIGN_HOST)
-        handled = self._handled(request.method.decode("ascii", "replace"), target.path, query, handlers)
-        return await (self._while_there(handled, limit) if target.path in handlers.awaited else handled)
+        handled = self._handled(request.method.decode("ascii", "replace"), target.path, query)
+        return await (self._while_there(handled, limit) if target.path in self._handlers.awaited else handled)
 
     async def _while_there(
         self, handled: Awaitable[Response | EventStream], limit: trio.CancelScope
@@ -396,14 +427,16 @@ class _Exchange:
         limit.deadline = trio.current_time() + ANSWER_S_MAX
         return answer
 
-    async def _handled(self, method: str, path: str, query: Query, handlers: _Handlers) -> Response | EventStream:
+    async def _handled(self, method: str, path: str, query: Query) -> Response | EventStream:
+        handlers = self._handlers
         if path in handlers.orders and method == "POST":
             return await _made(handlers.orders[path](Call(query, bytes(self._body), self._is_owner())), path)
         apps = (("GET", handlers.app), ("POST", handlers.changes))
         here = {name: each[path] for name, each in apps if path in each}
         if path not in handlers.orders and not here:
-            served = ", ".join(sorted({*handlers.app, *handlers.changes, *handlers.orders}))
-            return failure(404, f"there is nothing here; served: {served}")
+            return failure(
+                404, "there is nothing here; served: " + ", ".join(sorted({*handlers.paths, *handlers.named}))
+            )
         asked = "GET" if method == "HEAD" else method  # without the body, see `_write`
         if asked not in here:
             return _not_allowed(*here, *(["POST"] if path in handlers.orders else []))
