@@ -103,14 +103,34 @@ async def test_the_reason_of_an_error_is_asked_for_once() -> None:
     assert said.ran == [ALL, f"{SHOW} 22,24", ALL, f"{SHOW} 24", ALL]
 
 
+BONDS = "<JB_context><context_list><VA_variable>subord_bound</VA_variable></context_list></JB_context>"
+
+
 async def test_a_bound_job_is_one_that_was_started_before_and_is_held() -> None:
     for word, bound in (("hRwq", True), ("Rq", False), ("hqw", False), ("hr", False)):
         text = recorded("qstat-error.xml").replace("<state>Eqw<", f"<state>{word}<")
-        own, _ = cell({ALL: text, SHOW: recorded("qstat-j-away.xml")})
+        own, _ = cell({ALL: text, SHOW: recorded("qstat-j-away.xml").replace("<JB_deadline>", f"{BONDS}<JB_deadline>")})
         look = await own.look()
         assert isinstance(look, Look)
         assert look.bound == ((("24", 0),) if bound else ()), word
         assert look.restarting == ((("24", 0),) if "R" in word and "q" in word else ()), word
+
+
+@pytest.mark.parametrize(
+    "context",
+    [
+        "",
+        "<JB_context><context_list><VA_variable>project</VA_variable></context_list></JB_context>",
+        "<JB_env_list><job_sublist><VA_variable>subord_bound</VA_variable></job_sublist></JB_env_list>",
+        f"{BONDS.replace('context', 'env')}<JB_env_list></JB_env_list><JB_context></JB_context>",
+    ],
+)
+async def test_a_hold_of_an_administrator_is_no_bond(context: str) -> None:
+    text = recorded("qstat-error.xml").replace("<state>Eqw<", "<state>hRwq<")
+    own, _ = cell({ALL: text, SHOW: recorded("qstat-j-away.xml").replace("<JB_deadline>", f"{context}<JB_deadline>")})
+    look = await own.look()
+    assert isinstance(look, Look)
+    assert (look.bound, look.restarting) == ((), (("24", 0),))
 
 
 async def test_marks_are_asked_for_after_a_submission_without_an_answer() -> None:
@@ -422,13 +442,25 @@ async def test_deeds_do_no_harm_where_they_do_not_fit(deed: Deed, line: str) -> 
     assert await own.act(deed, []) is None
 
 
-async def test_jobs_are_bound_by_a_hold_of_the_system() -> None:
+async def test_jobs_are_marked_and_bound_by_a_hold_of_the_system() -> None:
+    gone = b'denied: job "8" does not exist'
     own, said = cell(
-        {"qhold": "modified hold of job-array task 7.3\n", "qrls": Ran(3, b'denied: job "8" does not exist', "")}
+        {
+            "qalter": Ran(1, b"modified context of job 7\n" + gone, ""),
+            "qhold": "modified hold of job-array task 7.3\n",
+            "qrls": Ran(3, gone, ""),
+        }
     )
     assert await own.bind([("7", 3), ("8", 0)]) is None
+    assert await own.bind([("7", 4)]) is None
     assert await own.unbind([("7", 3), ("8", 0)]) is None
-    assert said.ran == ["qhold -h s 7.3 8", "qrls -h s 7.3 8"]
+    assert said.ran == ["qalter -ac subord_bound=true 7 8", "qhold -h s 7.3 8", "qhold -h s 7.4", "qrls -h s 7.3 8"]
+
+
+async def test_a_job_that_cannot_be_marked_is_not_bound() -> None:
+    own, said = cell({"qalter": SILENT})
+    assert isinstance(await own.bind([("7", 0)]), Unavailable)
+    assert len(said.ran) == 1
 
 
 # -- ends ---------------------------------------------------------------------------------------------------------

@@ -223,6 +223,9 @@ async def test_a_bound_job_goes_on_and_is_not_started_again(world: World) -> Non
     look = await own.look()
     assert isinstance(look, interface.Look)
     assert (look.leaving, look.bound, look.pending) == ((), ((job, 0),), 0)
+    look = await interface_of(world.home).look()
+    assert isinstance(look, interface.Look)
+    assert look.bound == ((job, 0),), "an agent that has begun anew knows it, too"
     await call(world.home.run, "qdel", job)
     assert await own.unbind([(job, 0)]) is None
     await call(world.away.run, "qdel", there)

@@ -24,7 +24,7 @@ from subord.services.batch.records import Fault, Job, JobState, Refused, Unavail
 from subord.services.batch.running import Commands, Ran
 from subord.services.batch.settling import Step, settle
 from subord.services.transfer.cells.gridengine import accounting, describing, submitting
-from subord.services.transfer.cells.gridengine.looking import Detail, details_in, look_of
+from subord.services.transfer.cells.gridengine.looking import BOND, Detail, details_in, look_of
 from subord.services.transfer.cells.interface import IDS_MAX, Back, Deed, Ended, Look, Sought, Submitted
 from subord.services.transfer.cells.users import as_user, unknown_user, wrong_user
 from subord.services.transfer.jobs import End, Spec
@@ -43,7 +43,7 @@ _WORDS: Final = {
 }
 _HARMLESS: Final = re.compile(
     r"does not exist|invalid queue or job|can ?not be applied|is already (un)?suspended|already in deletion|"
-    r"^\S+ (- |has registered|has deleted)|^modified hold"
+    r"^\S+ (- |has registered|has deleted)|^modified (hold|context)"
 )
 """What is said of a job that has ended, or is as it is wanted; and of one that was changed."""
 _UNSTARTED: Final = re.compile(r"has deleted job(?:-array task)? (\d+)")
@@ -218,7 +218,14 @@ class GridEngineCell:
         return _parsed("qstat", lambda text: describing.specs_in(text, self._transfer, self._remote), said)
 
     async def bind(self, jobs: Sequence[tuple[str, int]]) -> Unavailable | None:
-        """By a hold of the system, which only a manager can take away. What runs goes on under it."""
+        """By a hold of the system, which only a manager can take away. What runs goes on under it. The job is marked
+        before, so that a hold of an administrator is never taken for a bond."""
+        numbers = list(dict.fromkeys(job for job, _ in jobs if job.isdigit()))
+        unmarked = [each for each in numbers if not self._detail(each).was_bound]
+        outcome = await self._changed(("qalter", "-ac", f"{BOND}=true"), unmarked)
+        if outcome is not None:
+            return outcome
+        self._details |= {each: self._detail(each)._replace(was_bound=True) for each in unmarked}
         return await self._held("qhold", jobs)
 
     async def unbind(self, jobs: Sequence[tuple[str, int]]) -> Unavailable | None:
@@ -284,6 +291,9 @@ class GridEngineCell:
             ):
                 found.add(job.id)
         return sorted(found, key=int)
+
+    def _detail(self, job: str) -> Detail:
+        return self._details.get(job) or Detail("")
 
     async def _ask(self, jobs: Sequence[str]) -> Unavailable | None:
         for begin in range(0, len(jobs), IDS_MAX):

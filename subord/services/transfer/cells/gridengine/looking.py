@@ -1,7 +1,7 @@
 """What qstat shows of a cell: how many jobs wait, the foreign ones, and those in transfer queues.
 
 Inputs are records of jobs, and which of them have which marks; outputs are values of interface.py. Marks are in the
-account of a job, which only `qstat -j` shows, with the reasons of errors.
+account of a job, and in its context if it was bound; only `qstat -j` shows them, with the reasons of errors.
 """
 
 from __future__ import annotations
@@ -24,30 +24,40 @@ _BEINGS: Final = {
 }
 _BOUND: Final = frozenset("hRq")
 """The letters of a job that waits, was started before, and is held: qstat does not tell by which hold."""
+BOND: Final = "subord_bound"
+"""The variable in the context of a job that was bound. Other holds are the administrator's."""
 _RESTARTING: Final = frozenset("Rq")
-_TAGS: Final = ("JB_job_number", "JB_account", "QIM_message")
+_TAGS: Final = ("JB_job_number", "JB_account", "QIM_message", "JB_env_list", "VA_variable", "JB_context")
 
 
 class Detail(NamedTuple):
-    """`mark`: "": the job is of this cluster. `reason`: why it is in error."""
+    """`mark`: "": the job is of this cluster. `reason`: why it is in error. `was_bound`: it, or a task of it."""
 
     mark: str
     reason: str = ""
+    was_bound: bool = False
 
 
 def details_in(text: str) -> dict[str, Detail]:
     """Of the jobs in the output of `qstat -j NUMBERS -xml`, by their numbers. Raises AnswerError."""
     found: dict[str, Detail] = {}
-    job = ""
+    job, variables = "", set[str]()
     for element in elements(text, *_TAGS):
         value = (element.text or "").strip()
-        if element.tag == "JB_job_number":
-            job = value
-            found[job] = Detail("")
-        elif element.tag == "JB_account":
-            found[job] = Detail(value if value.startswith(f"{MARK}.") else "")
-        elif job:
-            found[job] = found[job]._replace(reason=" ".join(value.split())[:REASON_MAX])
+        match element.tag:
+            case "JB_job_number":
+                job = value
+                found[job] = Detail("")
+            case "JB_account":
+                found[job] = Detail(value if value.startswith(f"{MARK}.") else "")
+            case "VA_variable":
+                variables.add(value)
+            case "JB_env_list":  # whose variables have come before its end
+                variables.clear()
+            case "JB_context":
+                found[job] = found[job]._replace(was_bound=BOND in variables)
+            case _ if job:
+                found[job] = found[job]._replace(reason=" ".join(value.split())[:REASON_MAX])
     return found
 
 
@@ -61,7 +71,11 @@ def look_of(jobs: Iterable[Job], details: Mapping[str, Detail], transfer: Sequen
         for job in jobs
         if job.queue in transfer and not (details.get(job.id) or Detail("")).mark
     ]
-    bound = [(job.id, job.task or 0) for job in jobs if set(job.word) >= _BOUND]
+    bound = [
+        (job.id, job.task or 0)
+        for job in jobs
+        if set(job.word) >= _BOUND and (details.get(job.id) or Detail("")).was_bound
+    ]
     restarting = [(job.id, job.task or 0) for job in jobs if set(job.word) >= _RESTARTING]
     return Look(tasks_of(waiting), tuple(foreign), tuple(leaving), tuple(bound), tuple(restarting))
 
