@@ -5,11 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from pathlib import Path
+from tempfile import mkdtemp
 
 from loops import over
 
+from subord.config.schema import TransferConfig
+from subord.runtime.transfer.state import TEXT_CHARS_MAX
 from subord.services.transfer.driving import unit
-from subord.services.transfer.driving.unit import DROP_IN, Probes, lacking
+from subord.services.transfer.driving.unit import CAPABILITIES, DROP_IN, Probes, lacking
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 UNIT = "0::/system.slice/subord-agent.service\n"
@@ -39,9 +42,21 @@ def denied() -> None:
 FREE = Probes(allowed, allowed)
 
 
-def proc_of(folder: Path, cgroup: str = UNIT, capabilities: str = ALL, forbids: int = 0, mounts: str = OPEN) -> str:
+def proc_of(
+    folder: Path,
+    *,
+    cgroup: str = UNIT,
+    capabilities: str = ALL,
+    forbids: int = 0,
+    mounts: str = OPEN,
+    machine: str = "",
+) -> str:
+    """`machine`: the capabilities that its first process may have; "": the unit hides this process."""
     own = folder / "self"
     own.mkdir(parents=True)
+    if machine:
+        (folder / "1").mkdir()
+        (folder / "1" / "status").write_text(f"Name:\tsystemd\nCapBnd:\t{machine}\n")
     (own / "cgroup").write_text(cgroup)
     (own / "status").write_text(f"Name:\tpython3\nCapBnd:\t{capabilities}\nNoNewPrivs:\t{forbids}\n")
     (own / "mountinfo").write_text(mounts)
@@ -57,10 +72,18 @@ def test_a_unit_without_the_drop_in_lacks_all_of_its_lines(tmp_path: Path) -> No
     text = (DEPLOY / DROP_IN).read_text()
     lines = re.findall(r"^([A-Z]\w+=.*)$", text, re.MULTILINE)
     capabilities = {word for each in lines if each.startswith("CapabilityB") for word in each.split("=")[1].split()}
-    (bounding,) = (each for each in told if each.startswith("CapabilityBoundingSet="))
-    assert set(bounding.partition("=")[2].split()) == capabilities
+    assert capabilities == set(CAPABILITIES)
     unseen = {"LimitNOFILE=16384", "MemoryDenyWriteExecute=no", "RuntimeDirectoryMode=0755"}
-    assert told - {bounding} == {each for each in lines if not each.startswith("CapabilityB")} - unseen
+    bounding = "CapabilityBoundingSet="
+    assert told == {each for each in lines if not each.startswith(bounding)} - unseen | {bounding}
+
+
+def test_all_lines_fit_into_what_an_agent_tells(tmp_path: Path) -> None:
+    """With the socket that cannot be made for want of them, as role.py joins both."""
+    proc = proc_of(tmp_path / "proc", capabilities=BARE, forbids=1, mounts=PRIVATE)
+    socket = TransferConfig().socket
+    found = lacking(socket, Probes(denied, denied), proc, str(tmp_path))
+    assert len(f"{socket} cannot be made: No such file or directory: {found}") <= TEXT_CHARS_MAX
 
 
 @over(
@@ -70,6 +93,8 @@ def test_a_unit_without_the_drop_in_lacks_all_of_its_lines(tmp_path: Path) -> No
         ({}, Probes(denied, allowed), "IPAddressDeny="),
         ({}, Probes(allowed, denied), "SystemCallFilter="),
         ({"capabilities": "000001ffffffff7f"}, FREE, "CapabilityBoundingSet=CAP_SETUID"),
+        ({"capabilities": "000001ffffffff7f", "machine": ALL}, FREE, "CapabilityBoundingSet=CAP_SETUID"),
+        ({"capabilities": "000001ffffffff7f", "machine": "000001ffffffff7f"}, FREE, ""),
         ({"forbids": 1}, FREE, "NoNewPrivileges=no"),
         ({"mounts": OPEN + PRIVATE.splitlines()[3]}, FREE, "ProtectHome=no"),
         ({"mounts": OPEN + PRIVATE.splitlines()[2]}, FREE, "PrivateTmp=no"),
@@ -78,7 +103,7 @@ def test_a_unit_without_the_drop_in_lacks_all_of_its_lines(tmp_path: Path) -> No
     ],
 )
 def test_one_line_is_missing(given: dict[str, str], probes: Probes, line: str, tmp_path: Path) -> None:
-    proc = proc_of(tmp_path / f"{line}proc", **given)  # type: ignore[arg-type]
+    proc = proc_of(Path(mkdtemp(dir=tmp_path)), **given)  # type: ignore[arg-type]
     found = lacking("/run/x/methods", probes, proc, "/run/x")
     assert found.partition("which lacks ")[2] == line
 

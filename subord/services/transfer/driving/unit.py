@@ -2,15 +2,16 @@
 
 Input is what the process sees of itself; output is a sentence, "" if nothing is lacking, or if the process is not of
 the unit. Without these lines the faults are told elsewhere, and look like others: a batch system and another cluster
-that are silent, a path that cannot be made. Invariant: a line is named only if what it allows is forbidden; of
-LimitNOFILE and MemoryDenyWriteExecute nothing is told. All functions block, but not for long.
+that are silent, a path that cannot be made. Invariants: a line is named only if what it allows is forbidden, and not
+for a capability that the machine itself lacks, as far as the unit lets the process see that; of LimitNOFILE and
+MemoryDenyWriteExecute nothing is told. All functions block, but not for long.
 """
 
 from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -61,19 +62,30 @@ def lacking(path: str, probes: Probes = PROBES, proc: str = "/proc", run: str = 
 
 
 def _missing(path: str, probes: Probes, proc: str, run: str) -> Iterator[str]:
-    status = dict(line.split(":\t", 1) for line in _lines(f"{proc}/self/status") if ":\t" in line)
+    status = _status(f"{proc}/self")
     if _is_denied(probes.send):
         yield "IPAddressDeny="
     if Path(path).parent == Path(RUN, FOLDER) and not Path(run, FOLDER).is_dir():
         yield f"RuntimeDirectory={FOLDER}"
-    held = int(status.get("CapBnd", "-1"), 16)
-    if names := [name for name, number in CAPABILITIES.items() if not held >> number & 1]:
-        yield f"CapabilityBoundingSet={' '.join(names)}"
+    wanted, held = _among(_status(f"{proc}/1")), _among(status)
+    if names := [each for each in wanted if each not in held]:
+        yield f"CapabilityBoundingSet={'' if names == wanted else ' '.join(names)}"
     if status.get("NoNewPrivs") == "1":
         yield "NoNewPrivileges=no"
     yield from _mounted(_lines(f"{proc}/self/mountinfo"))
     if _is_denied(probes.become):
         yield "SystemCallFilter="
+
+
+def _status(folder: str) -> dict[str, str]:
+    """Of a process; empty: it cannot be seen."""
+    return dict(line.split(":\t", 1) for line in _lines(f"{folder}/status") if ":\t" in line)
+
+
+def _among(status: Mapping[str, str]) -> list[str]:
+    """Which of CAPABILITIES a process may have; one that cannot be seen: all."""
+    bounding = int(status.get("CapBnd", "-1"), 16)
+    return [name for name, number in CAPABILITIES.items() if bounding >> number & 1]
 
 
 def _mounted(lines: list[str]) -> Iterator[str]:
