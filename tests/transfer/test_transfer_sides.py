@@ -60,7 +60,7 @@ class Pair:
         self.away = away.Away(plan("beta", "alpha", **changes), 20, away.Kept(), 0.0)
         self.now = 0.0
 
-    def start(self, job: int, task: int = 0, spec: Spec | Stays = SPEC) -> Key | None:
+    def start(self, job: int | str, task: int = 0, spec: Spec | Stays = SPEC) -> Key | None:
         return self.home.start(Start(str(job), task, "transfer", spec, 1000), self.now)
 
     def exchange(self) -> tuple[Message, Answer]:
@@ -501,8 +501,8 @@ def looked(pair: Pair, *seconds: float) -> None:
         pair.away.accounted(pair.away.due(each, 9).searches, (), each, each)
 
 
-def abroad(pair: Pair) -> Key:
-    key = pair.start(1)
+def abroad(pair: Pair, job: str = "1") -> Key:
+    key = pair.start(job)
     assert key is not None
     pair.ready()
     for _ in range(2):

@@ -12,14 +12,17 @@ from said_commands import SaidCommands
 
 from subord.services.batch.records import Refused, Unavailable
 from subord.services.batch.running import Ran
-from subord.services.transfer.cells.interface import Back, Leaving, Look
+from subord.services.transfer.cells.interface import Back, Being, Leaving, Look, Submitted
 from subord.services.transfer.cells.slurm import adapter
 from subord.services.transfer.cells.slurm.adapter import SlurmCell
 from subord.services.transfer.cells.slurm.describing import specs_in
 from subord.services.transfer.cells.slurm.looking import ENDING_S, seen_in
 from subord.services.transfer.cells.slurm.settings import Settings, cell_lines, files, printed
-from subord.services.transfer.jobs import Spec
+from subord.services.transfer.home import ABSENT_S
+from subord.services.transfer.jobs import Spec, Wanted
 from subord.services.transfer.methods import of_slurm
+from subord.services.transfer.states import HomeState
+from tests.transfer.test_transfer_sides import Pair, abroad
 
 NOW = 1_795_718_000
 OWN = Settings("head", "/run/agent", ("/usr/bin/python3", "-I"), ("transfer", "big"), slots=12)
@@ -87,6 +90,43 @@ def test_jobs_that_start_again(changed: dict[str, Any], is_again: bool, is_bound
 )
 def test_jobs_that_run_without_a_hold(changed: dict[str, Any], is_loose: bool) -> None:
     assert look(job(**changed)).loose == (("7", 0),) * is_loose
+
+
+WAITS = {"job_state": "PENDING", "partition": "batch,transfer", "nodes": "", "priority": 9}
+"""What slurmctld shows of a job after its own death."""
+
+
+@pytest.mark.parametrize(("restarts", "wanted"), [(1, Wanted.RUN), (0, Wanted.DELETED)])
+def test_the_limit_of_a_start_at_home_that_was_not_written_down(restarts: int, wanted: Wanted) -> None:
+    """slurmctld has died within five seconds after the start, with the hold, and slurmd has ended the starter. Such a
+    job is like one that has never started: nothing binds it, so it may start in `batch` until the attempt abroad is
+    deleted. If the start was written down, its next starter goes on."""
+    pair = Pair()
+    key = abroad(pair, "7")
+    pair.home.leave(key, 10.0)
+    for began in (15.0, 10.0 + ABSENT_S):
+        seen = look(job(**WAITS, restart_cnt=restarts))
+        pair.home.looked(seen.leaving, began, seen.restarting, seen.loose)
+        assert pair.home.bonds() == ([], [])
+        assert pair.home.desk.records[key].wanted == (Wanted.RUN if began == 15.0 else wanted)
+
+
+def test_the_limit_of_a_start_abroad_that_was_not_written_down() -> None:
+    """slurmctld has died likewise, and starts the job again: the other side only sees that it waits once more, and
+    tells the end of the second run."""
+    pair = Pair()
+    key = abroad(pair, "7")
+    pair.away.submitted(key, Submitted("21"), pair.now)
+    own = {"job_id": 21, "partition": "batch", "comment": key.mark, "user_name": "ada"}
+    for state in ("PENDING", "RUNNING", "PENDING", "RUNNING"):
+        pair.now += 5.0
+        seen = look(job(**own, job_state=state))
+        pair.away.looked(seen, pair.now, pair.now)
+        due = pair.away.due(pair.now, 9)
+        assert (due.submits, due.deeds, due.searches) == ((), (), ())
+        assert pair.away.book.records[key].being == (Being.QUEUED if state == "PENDING" else Being.RUNNING)
+    pair.exchange()
+    assert pair.home.desk.records[key].state == HomeState.ABROAD
 
 
 def test_a_job_that_can_only_leave_does_not_wait_for_this_cluster() -> None:
