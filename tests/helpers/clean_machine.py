@@ -88,13 +88,13 @@ def overlaid(base: Path, folder: Path) -> Iterator[Path]:
 class Machine:
     """A booted machine, whose first process is systemd. `root` is its file system."""
 
-    def __init__(self, root: Path, within: Sequence[str] = ()) -> None:
+    def __init__(self, root: Path, within: Sequence[str] = (), options: Sequence[str] = ()) -> None:
         """Calls `impossible` if nspawn cannot boot the root, which contains only Debian. `within`: words of a command
-        that executes nspawn, and stays the same process."""
+        that executes nspawn, and stays the same process. `options`: further ones of nspawn."""
         self.root = root
         self._log = root.parent / "console"
         nspawn = ["systemd-nspawn", "--quiet", "--directory", str(root), "--private-network", "--register=no"]
-        command = [*within, *nspawn]
+        command = [*within, *nspawn, *options]
         with self._log.open("w") as log:
             self._nspawn = subprocess.Popen(
                 [*command, "--keep-unit", "--boot"], stdin=subprocess.DEVNULL, stdout=log, stderr=log

@@ -59,10 +59,10 @@ def _own_groups(places: Places) -> Iterator[list[Path]]:
         yield groups
     finally:
         for group in groups:
-            until(partial(_is_gone, group), f"{group} is removed")
+            until(partial(is_gone, group), f"{group} is removed")
 
 
-def _is_gone(group: Path) -> bool:
+def is_gone(group: Path) -> bool:
     """After an attempt to remove it. The kernel refuses while a process that was killed ends."""
     for folder, _, _ in os.walk(group, topdown=False):
         with suppress(OSError):
