@@ -109,7 +109,9 @@ BONDS = "<JB_context><context_list><VA_variable>subord_bound</VA_variable></cont
 async def test_a_bound_job_is_one_that_was_started_before_and_is_held() -> None:
     for word, bound in (("hRwq", True), ("Rq", False), ("hqw", False), ("hr", False)):
         text = recorded("qstat-error.xml").replace("<state>Eqw<", f"<state>{word}<")
-        own, _ = cell({ALL: text, SHOW: recorded("qstat-j-away.xml").replace("<JB_deadline>", f"{BONDS}<JB_deadline>")})
+        own, _ = cell(
+            {ALL: text, SHOW: recorded("qstat-j-away.xml").replace("<JB_deadline>", f"{BONDS}<JB_deadline>")}
+        )
         look = await own.look()
         assert isinstance(look, Look)
         assert look.bound == ((("24", 0),) if bound else ()), word
