@@ -356,15 +356,29 @@ def test_a_link_that_is_cut_delays_the_ends_alone(pair: Pair) -> None:
 
 @pytest.mark.parametrize("side", [0, pytest.param(1, marks=pytest.mark.long)])
 def test_a_transfer_host_that_dies_loses_no_job_and_runs_none_twice(pair: Pair, side: int) -> None:
-    """With its qmaster. Its starters are gone, and the next ones of its jobs go on with those that are abroad."""
+    """With its qmaster. Its starters are gone, and the next ones of its jobs go on with those that are abroad; so do
+    those of the tasks of an array."""
     dead, load = pair.trees[side], Load(pair, f"host{side}")
+    begun = f"{RUNS}/hosts{side}"
+    array = dead.submit(f"echo $SGE_TASK_ID >>{begun}; sleep 10; exit $SGE_TASK_ID", "-t", "2-6:2")
     for tree in pair.trees:
         load.burst(tree, 6, 6.0)
-    pair.a.await_that(lambda: load.abroad() >= LIMIT, "jobs are abroad", WAIT_S_MAX, load.facts)
+    there = outside(pair.other(dead), begun)
+    pair.a.await_that(there.exists, "a task is abroad", WAIT_S_MAX, load.facts)
+    are_abroad = lambda: load.abroad() + len(there.read_text().split()) >= LIMIT  # noqa: E731
+    pair.a.await_that(are_abroad, "jobs are abroad", WAIT_S_MAX, load.facts)
     dead.kill_head()
     dead.revive_head()
+
+    def ends() -> list[tuple[int, int]]:
+        return sorted((run.task, run.status) for run in load.runs(dead) if run.job == array and run.is_end)
+
+    pair.a.await_that(lambda: len(ends()) >= 3, "the tasks end", 2 * WAIT_S_MAX, load.facts)
     load.await_ended(2 * WAIT_S_MAX)
     assert load.faults() == []
+    assert ends() == [(2, 2), (4, 4), (6, 6)]
+    assert sorted(there.read_text().split()) == ["2", "4", "6"]
+    assert not outside(dead, begun).exists(), "no task has run at home"
 
 
 @pytest.mark.parametrize("side", [0, 1])
