@@ -62,7 +62,9 @@ AT_ONCE: Final = {
     "weight_urgency": "0.000000",
 }
 """The order of jobs is that of `qsub -p`, and then of their numbers."""
-REPORTING: Final = "accounting=true reporting=false flush_time=00:00:01 joblog=false sharelog=00:00:00"
+FLUSHED: Final = "flush_time=00:00:01 accounting_flush_time=00:00:00"
+REPORTING: Final = f"accounting=true reporting=false {FLUSHED} joblog=false sharelog=00:00:00"
+"""Nothing of the accounting is buffered: a qmaster that is killed would lose the ends of jobs of that second."""
 REPORT: Final = f"{TOP}/top/default/common/reporting"
 ANSWER_S_MAX: Final = 30.0
 LOOK_S: Final = 0.25

@@ -260,6 +260,7 @@ def _shown(names: Iterable[str]) -> str:
 def _facts(tree: TreeLab) -> str:
     try:
         states = Counter(tree.states().values())
+        jobs = tree.do("jobs", "--ended")
     except LabError as error:
-        states = Counter({str(error)[:100]: 1})
-    return f"{tree.name}: {dict(states)}; its agent: {tree.agent_log()[-600:]}"
+        states, jobs = Counter[str](), str(error)
+    return f"{tree.name}: {dict(states)}; its jobs: {jobs[-1500:]}; its agent: {tree.agent_log()[-600:]}\n"
