@@ -2,7 +2,7 @@
 
 Inputs are runs of leased orders as they begin and end, and the orders that issuers wait for (judge.py); output is a
 Violation. Numbers here are written out, not taken from the engine. While the network is disturbed or a process is
-stopped, time does not count: a renewal may arrive late.
+stopped, time does not count, nor while a frame of that time may still arrive: it renews a lease late.
 """
 
 from __future__ import annotations
@@ -33,6 +33,8 @@ class LeaseJudge:
         self.times: Counter[Key] = Counter()
         """How often each node has begun to act on a tag, in all lives of its host."""
         self._is_looking = False
+        self._late_until = 0.0
+        """Until then a frame may arrive that was sent while the network was disturbed."""
 
     def began(self, position: Position, tag: Tag) -> None:
         if not self._is_looking:
@@ -53,7 +55,9 @@ class LeaseJudge:
 
     def _look(self) -> None:
         world = self._world
-        is_quiet = not (world.paused or world.weather.disturbs)
+        if world.paused or world.weather.disturbs:
+            self._late_until = max(self._late_until, world.now + world.weather.delay_s + world.weather.jitter_s)
+        is_quiet = world.now > self._late_until
         for (position, tag), alone_s in self.alone_s.items():
             waits = self._judge.waits(tag) or not is_quiet
             self.alone_s[position, tag] = 0.0 if waits else alone_s + LOOK_S
