@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zlib
+from collections.abc import Sequence
 from itertools import pairwise
 from math import inf
 from typing import Any
@@ -14,12 +15,14 @@ from subord.core.carriage.engine.engine import Engine
 from subord.core.carriage.engine.frames import encode
 from subord.core.carriage.engine.interface import Arrived, Opened, Role, Transmit
 from subord.core.carriage.engine.lanes import Lane, lane_of
-from subord.core.carriage.reports import bounds
+from subord.core.carriage.reports import bounds, records
 from subord.core.carriage.reports.algebra import Count, Latest, Sum, Tally
 from subord.core.carriage.reports.answer import decode_fold, encode_fold
 from subord.core.carriage.reports.coverage import BELOW_OLDER, NO_REPORT, STALE, Missing, Told, cover
 from subord.core.carriage.reports.frames import INFLATED_BYTES_MAX, Report, packed
+from subord.core.carriage.reports.records import Folded, Record
 from subord.core.carriage.reports.reports import Fold, Publish
+from subord.core.view import Position
 from subord.sim.services.still import Still, complete
 from subord.sim.services.words import of_data
 
@@ -55,6 +58,51 @@ def test_every_leader_has_the_fold_of_its_branch() -> None:
         fold = cluster.fold(position)
         assert (count_of(fold), fold.record["sum"]) == (told, Sum.of(total))
         assert said(fold) == f"{told} of {told}"
+
+
+def test_what_has_not_changed_is_not_folded_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster, folds, fold = Still(complete(7, 2), interval_s=INTERVAL_S), list[int](), records.fold
+    published = {each: record(each) for each in cluster.leaders}
+
+    def publish(position: Position) -> None:
+        cluster.publish(position, published[position])
+        cluster.after(INTERVAL_S, lambda: publish(position))
+
+    def counted(many: Sequence[Record], own: Record) -> Record:
+        folds.append(len(many))
+        return fold(many, own)
+
+    for each in published:
+        publish(each)
+    cluster.run(3 * INTERVAL_S)
+    assert cluster.fold(1).record["sum"] == Sum.of(28)
+    monkeypatch.setattr(records, "fold", counted)
+    cluster.run(3 * INTERVAL_S)
+    assert (folds, cluster.fold(1).record["sum"]) == ([], Sum.of(28))
+    published[4] = record(40)
+    cluster.run(3 * INTERVAL_S)
+    assert (folds, cluster.fold(1).record["sum"]) == ([1, 3, 3], Sum.of(64))
+    cluster.close(4, 2)
+    cluster.run(0.01)
+    assert cluster.fold(1).record["sum"] == Sum.of(24)
+
+
+def test_a_field_that_cannot_be_read_counts_each_time_that_it_comes() -> None:
+    cluster = publishing(3)
+    for times in (1, 2, 3):
+        hear(cluster, 2, {"nodes": Count(3), "strange": "text"})
+        assert cluster.nodes[1].reports.dropped["report field malformed"] == times
+        assert cluster.fold(1).left_out == 1
+
+
+def test_the_kinds_of_the_own_record_stay_when_it_comes_and_goes() -> None:
+    strange = {"sum": Count(5)}
+    both, below = Folded(strange, [strange, record(2.0)]), Folded(None, [strange, record(2.0)])
+    assert (both.record["sum"], below.record["sum"]) == (Count(5), Count(5))
+    assert both.is_of(strange, [strange, both._records[1]])
+    assert not both.is_of(None, [strange, both._records[1]])
+    assert not both.is_of(strange, [strange])
+    assert not both.is_of(strange, [strange, record(2.0)]), "an equal record may be changed by its owner"
 
 
 def test_nothing_is_sent_while_no_node_publishes() -> None:

@@ -70,6 +70,8 @@ class Blobs:
 
     @property
     def deadline(self) -> float:
+        if not self._wants and not self._idle_since:
+            return inf
         looks = min((each.look_at for each in self._wants.values()), default=inf)
         return min(looks, min(self._idle_since.values(), default=inf) + bounds.LINGER_S)
 

@@ -66,11 +66,14 @@ class Parts:
 
     @property
     def deadline(self) -> float:
-        return min((each.deadline for each in self._parts), default=inf)
+        return min([each.deadline for each in self._parts], default=inf)
 
     @property
     def sizes(self) -> dict[str, int]:
-        return {name: size for each in self._parts for name, size in each.sizes.items()}
+        sizes: dict[str, int] = {}
+        for each in self._parts:
+            sizes.update(each.sizes)
+        return sizes
 
     @property
     def dropped(self) -> Counter[str]:

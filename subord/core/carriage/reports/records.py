@@ -9,7 +9,9 @@ itself stays before what others say, so strange fields of one node below do not 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping, Sequence
+from functools import cached_property
+from operator import is_
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
@@ -63,6 +65,27 @@ def fitted(record: Record, first: Container[str] = ()) -> Fitted:
             break
         fields[name] = msgspec.Raw(data)
     return Fitted(fields, len(record) - len(fields))
+
+
+class Folded:
+    """The fold of these records, the own one first if there is one."""
+
+    def __init__(self, own: Record | None, records: Sequence[Record]) -> None:
+        self._own = own
+        self._records = records
+        self.first = NO_FIELDS if own is None else own
+        self.record = fold(records, self.first)
+        self.strange = [strange(each, self.record) for each in records]
+        """Of each record."""
+
+    def is_of(self, own: Record | None, records: Sequence[Record]) -> bool:
+        """Whether it is the fold of the very same records, which nobody changes."""
+        return own is self._own and len(records) == len(self._records) and all(map(is_, records, self._records))
+
+    @cached_property
+    def fitted(self) -> Fitted:
+        """The fields that a frame carries."""
+        return fitted(self.record, self.first)
 
 
 def read(fields: Fields, dropped: Counter[str]) -> Record:

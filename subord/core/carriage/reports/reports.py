@@ -10,9 +10,9 @@ coverage changes, never twice within EARLY_S. A record that is not renewed for S
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from math import inf
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
@@ -24,7 +24,7 @@ from subord.core.carriage.engine.ranges import Ranges
 from subord.core.carriage.reports import bounds
 from subord.core.carriage.reports.coverage import NO_REPORT, STALE, Coverage, Missing, Told, cover
 from subord.core.carriage.reports.frames import Report, decode_report, packed
-from subord.core.carriage.reports.records import NO_FIELDS, Record, fitted, fold, read, size_of, strange
+from subord.core.carriage.reports.records import Fields, Fitted, Folded, Record, read, size_of
 from subord.core.view import Position
 
 
@@ -65,7 +65,8 @@ class Fold(NamedTuple):
 
 
 class Held(NamedTuple):
-    """The last record of a subordinate, or the own one. `age_s`: of its oldest part, when it came."""
+    """The last record of a subordinate, or the own one. `age_s`: of its oldest part, when it came. `fields`: as the
+    record came."""
 
     record: Record
     told: Told
@@ -75,6 +76,7 @@ class Held(NamedTuple):
     left_out: int = 0
     link: Link = None
     size: int = 0
+    fields: Fields | None = None
 
     @property
     def stale_at(self) -> float:
@@ -98,6 +100,34 @@ class _Service:
         self.sent_at = self.round_at = -inf
         self.due_at = inf
         self.stale_at = inf
+        self._folded = Folded(None, ())
+        self._covered: tuple[Any, Coverage] | None = None
+
+    def folded(self, records: Sequence[Record]) -> Folded:
+        """The fold of these records, the own one first if there is one; folded anew only when one has changed."""
+        own = None if self.own is None else self.own.record
+        if not self._folded.is_of(own, records):
+            self._folded = Folded(own, records)
+        return self._folded
+
+    @property
+    def fitted(self) -> Fitted:
+        """The fields of the last fold that a frame carries."""
+        return self._folded.fitted
+
+    def cover(
+        self,
+        own: Position,
+        cause: str,
+        branches: Mapping[Position, int],
+        told: Mapping[Position, Told],
+        absent: Mapping[Position, str],
+    ) -> Coverage:
+        """As coverage.cover, anew only when something has changed. No mapping changes afterwards."""
+        said = own, cause, tuple(branches.items()), told, absent
+        if self._covered is None or self._covered[0] != said:
+            self._covered = said, cover(own, cause, branches, told, absent)
+        return self._covered[1]
 
     @property
     def interval_s(self) -> float:
@@ -139,7 +169,10 @@ class Reports:
 
     @property
     def deadline(self) -> float:
-        return min((min(each.due_at, each.stale_at) for each in self._services.values()), default=inf)
+        deadline = inf
+        for each in self._services.values():
+            deadline = min(deadline, each.due_at, each.stale_at)
+        return deadline
 
     @property
     def sizes(self) -> dict[str, int]:
@@ -211,10 +244,10 @@ class Reports:
         if self._bytes + size > bounds.HELD_BYTES_MAX:
             self.dropped["report bytes full"] += 1
         elif body.told or body.missing:
-            record = read(body.fields, self.dropped)
+            record = self._read(body.fields, before)
             interval_s = body.interval_ms / 1000
             left_out = body.left_out + len(body.fields) - len(record)
-            held = Held(record, told, now, body.age_ms / 1000, interval_s, left_out, link.link, size)
+            held = Held(record, told, now, body.age_ms / 1000, interval_s, left_out, link.link, size, body.fields)
             service.held[link.peer] = held
             service.stale_at = min(service.stale_at, held.stale_at)
             self._bytes += size
@@ -222,6 +255,12 @@ class Reports:
                 service.unrenewed.add(link.peer)
         service.is_changed = service.is_changed or before is None or before.told != told
         self._plan(service, now)
+
+    def _read(self, fields: Fields, before: Held | None) -> Record:
+        """The record of a frame: the last one, if no field has changed and all can be read."""
+        if before is not None and before.fields == fields and len(before.record) == len(fields):
+            return before.record
+        return read(fields, self.dropped)
 
     def wake(self, now: float) -> None:
         """Drop what is stale, and send what is due."""
@@ -299,10 +338,9 @@ class Reports:
         coverage = self._cover(service, branches, counted)
         parts = [*counted.values()] if service.own is None else [service.own, *counted.values()]
         oldest_s = max((each.age_s + now - each.at for each in parts), default=0.0)
-        own = NO_FIELDS if service.own is None else service.own.record
-        record = fold((each.record for each in parts), own)
-        left_out = max((each.left_out + strange(each.record, record) for each in parts), default=0)
-        return Fold(record, coverage, oldest_s, min(left_out, bounds.COUNT_MAX), first=frozenset(own))
+        found = service.folded([each.record for each in parts])
+        left_out = max((each.left_out + lost for each, lost in zip(parts, found.strange, strict=True)), default=0)
+        return Fold(found.record, coverage, oldest_s, min(left_out, bounds.COUNT_MAX), first=frozenset(found.first))
 
     def _cover(
         self, service: _Service, branches: Mapping[Position, int], counted: Mapping[Position, Held]
@@ -311,10 +349,12 @@ class Reports:
         cause = "" if service.own is not None else (STALE if own in service.stale else NO_REPORT)
         told = {via: self._listed(via, each.told) for via, each in counted.items()}
         absent = dict.fromkeys(service.stale, STALE) | dict.fromkeys(self._older, OLDER)
-        return cover(own, cause, branches, told, absent)
+        return service.cover(own, cause, branches, told, absent)
 
     def _listed(self, via: Position, told: Told) -> Told:
         """What a subordinate says, with names of nodes below it alone."""
+        if not told.missing:
+            return told
         return told._replace(
             missing=tuple(
                 Missing(each.cause, each.count, self._tree.listed(via, each.nodes).flat()) for each in told.missing
@@ -348,7 +388,7 @@ class Reports:
             service.due_at = inf
             return
         found = self._fold(service, now)
-        fields, left_out = fitted(found.record, found.first)
+        fields, left_out = service.fitted
         if left_out:
             self.dropped["report fields left out"] += left_out
         coverage = found.coverage
