@@ -141,8 +141,7 @@ class Node:
                 self._on_own_sleep()
             self._dispatch(event)
         self.joining.plan()
-        self._run_timers()
-        self._after()
+        self._after(has_served=self._run_timers())
         assert self.deadline > now, "a due timer was not served: the driver would spin"
         actions, context.actions = context.actions, []
         return actions
@@ -184,7 +183,7 @@ class Node:
             case _:
                 assert_never(event)
 
-    def _after(self) -> None:
+    def _after(self, *, has_served: bool) -> None:
         """After any event: serve the guests whose home is back, report changes, note a changed roster."""
         self.binding.follow()
         self.downlink.follow_roster()
@@ -193,7 +192,8 @@ class Node:
             self.uplink.report_soon()
             if self.roster.unsettled:
                 self.context.timers.plan_if_unset(Timer.SETTLE, self.context.now + SETTLE_S)
-        self.joining.plan()
+        if has_served or self.context.mapping.ranks_change:  # else nothing of the search has changed since its plan
+            self.joining.plan()
         former, self._shown = self._shown, (self.roster.live, self.roster.not_home)
         if former != self._shown:
             self.context.note(RosterChanged(*self._shown))
@@ -330,9 +330,10 @@ class Node:
 
     # -- time -------------------------------------------------------------------------------------------------
 
-    def _run_timers(self) -> None:
-        """Serve due timers, also after a datagram that arrived just before the wake-up."""
-        for timer in self.context.timers.take_due(self.context.now):
+    def _run_timers(self) -> bool:
+        """Serve due timers, also after a datagram that arrived just before the wake-up. False: none is due."""
+        due = self.context.timers.take_due(self.context.now)
+        for timer in due:
             match timer:
                 case Timer.BEAT:
                     if (cause := self.uplink.on_beat_due()) is not None:
@@ -360,6 +361,7 @@ class Node:
                     self.roster.settle_some(self.context.now)
                 case _:
                     assert_never(timer)
+        return bool(due)
 
     def _on_own_sleep(self) -> None:
         """The timer fired late, so the node slept: no peer is judged by that time (flux-framework/flux-core#638)."""
@@ -396,12 +398,10 @@ class Node:
         self.reason = (self.search.refusals if place is Place.ROOT else None) or reason
         old, self._old_leader = self._old_leader, leader
         self.context.follow(trigger)
-        changed = self.place is None or (place, leader) != (self.place, old)
-        if changed:
+        if self.place is None or (place, leader) != (self.place, old):
             if self.place is not None:
                 self.leader_changes += 1
-            self.place = place
-            self.placed_at = self.context.now
+            self.place, self.placed_at = place, self.context.now
             self.context.note(PlaceChanged(place, leader, old, self.leader_changes, self.reason))
         self._state_own_row()
         lost_at, self.uplink.lost_at = self.uplink.lost_at, None

@@ -37,6 +37,8 @@ class Timers:
 
     def plan(self, timer: Timer, at: float) -> None:
         """Set or move a timer; infinity stops it."""
+        if at == self._at.get(timer, inf):
+            return
         if at == inf:
             self._at.pop(timer, None)
         else:

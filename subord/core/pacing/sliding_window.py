@@ -22,6 +22,10 @@ class SlidingWindow:
         """The time of the last event; minus infinity without events."""
         return self._at[-1] if self._at else -inf
 
+    def is_idle(self, now: float) -> bool:
+        """Whether the last window had no event, so that any event is allowed."""
+        return now >= self.last_at + self.window_s
+
     def note(self, now: float, events: int = 1) -> None:
         """Note that so many events happened now."""
         self._at.extend([now] * events)

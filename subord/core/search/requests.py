@@ -82,6 +82,8 @@ class Requests:
 
     @property
     def _free_at(self) -> float:
+        if self._proposals.is_idle(self._context.now):
+            return -inf
         most = ARP_PROPOSALS_MAX if self._prober.has_arp_pending else PROPOSALS_MAX
         return self._proposals.free_at(events_max=most)
 
