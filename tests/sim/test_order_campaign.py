@@ -12,6 +12,7 @@ from subord.sim import campaign
 from subord.sim.draw.aim import Aim
 from subord.sim.draw.seed import draw
 from subord.sim.services.play import OrderPlay
+from subord.sim.violation import Violation
 
 SERVICES = Aim(services=True)
 QUICK = 2
@@ -21,6 +22,17 @@ PARTS = [range(max(first, QUICK), first + 25) for first in range(0, 200, 25)]
 def test_some_seeds_hold() -> None:
     summary = campaign.run(range(QUICK), aim=SERVICES, jobs=1)
     assert summary.failed == [], "\n".join(campaign.report(summary))
+
+
+@pytest.mark.parametrize(
+    "table", ["tags", "report services", "report records", "report bytes", "ledger batch", "blob cache bytes"]
+)
+def test_the_judge_knows_the_tables_of_all_parts(table: str) -> None:
+    play = OrderPlay(draw(1, aim=SERVICES))
+    assert play.judge.sizes_max[table] > 0
+    play.judge.sizes_max[table] = -1
+    with pytest.raises(Violation, match=rf"C4 .*keeps 0 {table}"):
+        play.run()
 
 
 @pytest.mark.slow

@@ -59,6 +59,10 @@ class Judge:
         self._world = world
         self.open: dict[Tag, Issued] = {}
         self.engine_of: Callable[[Position], Engine | None] = lambda _: None
+        self.sizes_max: dict[str, int] = {**SIZES_MAX}
+        """By the name of each table of an engine; orders.py adds those of its parts."""
+        self._sizes: dict[Position, dict[str, int]] = {}
+        """As they were judged last."""
         self.answers: dict[Tag, Answer] = {}
         self.ended_at: dict[Tag, float] = {}
         self._acts_not_before: dict[tuple[tuple[Position, int], int, Tag], float] = {}
@@ -109,8 +113,12 @@ class Judge:
 
     def handled(self, position: Position, engine: Engine) -> None:
         """C4: every table has its bound."""
-        for table, size in engine.sizes.items():
-            if size > SIZES_MAX[table] or size < 0:
+        sizes = {**engine.sizes, **engine.parts.sizes}
+        if sizes == self._sizes.get(position):
+            return
+        self._sizes[position] = sizes
+        for table, size in sizes.items():
+            if not 0 <= size <= self.sizes_max[table]:
                 raise Violation("C4", self._world.now, f"{position} keeps {size} {table}")
 
     def progress(self, position: Position, answer: Answer) -> None:

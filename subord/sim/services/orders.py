@@ -7,7 +7,7 @@ noted is on its disk before it acts.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from itertools import count
 from math import inf
 from random import Random
@@ -71,6 +71,10 @@ class Side(Protocol):
 
     @property
     def actions(self) -> tuple[type[PartAction], ...]: ...
+    @property
+    def sizes_max(self) -> Mapping[str, int]:
+        """C4: bounds of the tables of the part, by name."""
+
     def part_of(self, position: Position, tree: RosterTree) -> Part:
         """Of a life that begins."""
 
@@ -78,8 +82,8 @@ class Side(Protocol):
         """Another host, with an empty disk, has the address from now on."""
 
     def carry_out(self, position: Position, engine: Engine, action: Any) -> None: ...
-    def handled(self, position: Position, engine: Engine, /) -> None:
-        """An event is over; check bounds."""
+    def handled(self, position: Position) -> None:
+        """An event is over; check what must hold at every moment."""
 
 
 class Orders(Carried):
@@ -103,13 +107,18 @@ class Orders(Carried):
         self._disks: dict[Position, dict[Tag, float]] = {}
         self._written: dict[Position, Order] = {}
         """The last order with effects that each node has acted on, in any of its lives."""
-        self.sides: list[Side] = []
+        self._sides: list[Side] = []
         """What else rides on the links of orders."""
         self._leased: set[Tag] = set()
         judge.engine_of = self.engines.get
         self.leases = LeaseJudge(world, judge)
         self._agents = Agents(world, self.leases, self.feed)
         self._pipes = Pipes(world, chance, deliver=self._deliver, is_alive=self._is_alive)
+
+    def add(self, side: Side) -> None:
+        """A part of every engine that begins from now on."""
+        self._sides.append(side)
+        self._judge.sizes_max.update(side.sizes_max)
 
     # -- lives ------------------------------------------------------------------------------------------
 
@@ -122,7 +131,7 @@ class Orders(Carried):
         over = [(tag, until - self._world.now) for tag, until in self._disks.get(position, {}).items()]
         node, members = self._world.nodes[position], self._world.members
         tree = tree_of(node, None if members is None else members.of[position])
-        parts = [each.part_of(position, tree) for each in self.sides]
+        parts = [each.part_of(position, tree) for each in self._sides]
         self.engines[position] = Engine(tree, SERVICES, over=over, parts=parts, now=now)
         self._wake_at[position] = inf
         if position in self._written:
@@ -142,7 +151,7 @@ class Orders(Carried):
         self._written.pop(position, None)
         self._judge.replaced(position)
         self._agents.lose(position, disk=True)
-        for each in self.sides:
+        for each in self._sides:
             each.lose(position)
 
     def resumed(self, position: Position) -> None:
@@ -262,8 +271,8 @@ class Orders(Carried):
         for action in engine.handle(event, now):
             self._carry_out(position, engine, action)
         self._judge.handled(position, engine)
-        for each in self.sides:
-            each.handled(position, engine)
+        for each in self._sides:
+            each.handled(position)
         self._plan(position, engine)
 
     def _plan(self, position: Position, engine: Engine) -> None:
@@ -308,7 +317,7 @@ class Orders(Carried):
             case Finished():
                 self._judge.finished(position, action.tag, action.answer)
             case PartAction():
-                next(each for each in self.sides if isinstance(action, each.actions)).carry_out(
+                next(each for each in self._sides if isinstance(action, each.actions)).carry_out(
                     position, engine, action
                 )
 

@@ -77,19 +77,19 @@ class OrderPlay:
         self._left = ORDERS_MAX
         self.reports = ReportSide(self.world, ReportDraw(script.seed, self.play.positions), self.orders.feed)
         self.reports.engine_of, self.reports.has_edge = self.orders.engines.get, self.orders.has_edge
-        self.orders.sides.append(self.reports)
+        self.orders.add(self.reports)
         self._leased = LeasedDraw(script.seed, self.play.positions)
         self._begin_ledger(script.seed)
         self.blobs = BlobSide(self.world, Random(f"{script.seed}/blobs"), self.orders.feed)
         self.blobs.engine_of = self.orders.engines.get
-        self.orders.sides.append(self.blobs)
+        self.orders.add(self.blobs)
 
     def _begin_ledger(self, seed: int) -> None:
         self._writers = WriterDraw(seed, self.play.positions)
         drawn, orders = self._writers, self.orders
         self.ledger = LedgerSide(self.world, Random(f"{seed}/disks"), drawn.sinks, drawn.spool_bytes, orders.feed)
         self.ledger.engine_of = orders.engines.get
-        orders.sides.append(self.ledger)
+        orders.add(self.ledger)
 
     def trace(self, say: Callable[[str], None]) -> None:
         """Pass a line for each step, frame and answer to `say`."""

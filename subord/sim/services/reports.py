@@ -93,6 +93,7 @@ class ReportSide:
     """The part of reports in every engine. `feed` gives an event to the engine of a node."""
 
     actions: tuple[type[PartAction], ...] = ()
+    sizes_max = SIZES_MAX
 
     def __init__(self, world: World, draw: ReportDraw, feed: Callable[[Position, Engine, Publish], None]) -> None:
         self.engine_of: Callable[[Position], Engine | None]
@@ -101,6 +102,7 @@ class ReportSide:
         self._draw = draw
         self._feed = feed
         self._parts: dict[Position, Reports] = {}
+        self._records: dict[Position, Record] = {}
         self._published_at: dict[tuple[Position, str], float] = {}
         self._judged: dict[Position, tuple[int, int]] = {}
         self._looked_at: dict[Position, float] = {}
@@ -108,6 +110,7 @@ class ReportSide:
 
     def part_of(self, position: Position, tree: RosterTree) -> Part:
         self._parts[position] = part = Reports(tree)
+        self._records[position] = record_of(position, self._world.boots[position])
         for name, interval_s in self._draw.intervals_s.items():
             self._published_at.pop((position, name), None)
             self._unlisted_since.pop((position, name), None)
@@ -120,7 +123,7 @@ class ReportSide:
             return  # the life is over
         interval_s = self._draw.intervals_s[name]
         ceases_at, is_told = self._draw.ceases.get(position, (1e9, False))
-        record: Record | None = record_of(position, self._world.boots[position])
+        record: Record | None = self._records[position]
         if self._world.now >= ceases_at:
             self._published_at.pop((position, name), None)
             if not is_told:
@@ -137,14 +140,11 @@ class ReportSide:
 
     # -- at every moment ----------------------------------------------------------------------------------
 
-    def handled(self, position: Position, _: Engine) -> None:
+    def handled(self, position: Position) -> None:
         """C4, and of C7 what holds at every moment."""
         part = self._parts[position]
         if part.sent and not self._draw.intervals_s:
             raise Violation("C4", self._world.now, f"{position} sends reports though no node publishes")
-        for table, size in part.sizes.items():
-            if not 0 <= size <= SIZES_MAX[table]:
-                raise Violation("C4", self._world.now, f"{position} keeps {size} {table}")
         revisions = part.revision, self._world.nodes[position].roster.revision
         if revisions != self._judged.get(position):
             self._judged[position] = revisions
@@ -168,14 +168,14 @@ class ReportSide:
             raise Violation("C7", world.now, text)
         # A host with an empty disk and a clock behind lives an earlier life than the row of the former host, which
         # stands until the tree forgets it. The leader of the new one counts it; the roster does not list it there.
-        is_behind = any(
+        is_odd = bool(coverage.unlisted) and not any(
             each in world.nodes and claim.change.incarnation > world.nodes[each].context.incarnation
             for each, (_, claim) in node.roster.rows.items()
         )
-        is_odd = bool(coverage.unlisted) and not is_behind
-        since = self._unlisted_since.setdefault((position, name), world.now) if is_odd else world.now
         if not is_odd:
             self._unlisted_since.pop((position, name), None)
+            return
+        since = self._unlisted_since.setdefault((position, name), world.now)
         if world.now - since > self._unlisted_s_max():
             raise Violation("C7", world.now, f"{position} counts {coverage.unlisted} nodes twice since {since:.1f} s")
 
