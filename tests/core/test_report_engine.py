@@ -248,6 +248,13 @@ def test_reports_have_a_lane_of_their_own() -> None:
     assert of_data(data) == "report load: of 1, up to 1500 ms old, 2 stale: 4"
 
 
+def test_fields_that_are_deflated_already_travel_as_they_are() -> None:
+    fields = records.fitted(record()).fields
+    report = Report("load", 4000, 1, (), 1500, 0, fields)
+    assert packed(report, records.deflated(fields)) == packed(report)
+    assert Folded(None, [record()]).deflated == records.deflated(fields)
+
+
 @pytest.mark.parametrize(
     "change",
     [

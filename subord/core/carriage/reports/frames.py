@@ -15,6 +15,7 @@ from subord.core.carriage.engine.bounds import SERVICE_CHARS_MAX
 from subord.core.carriage.engine.frames import Unreadable, decode_with
 from subord.core.carriage.reports import bounds
 from subord.core.carriage.reports.coverage import Missing
+from subord.core.carriage.reports.records import deflated
 from subord.core.decoding import UNREADABLE
 
 _Count = Annotated[int, msgspec.Meta(ge=0, le=bounds.COUNT_MAX)]
@@ -59,13 +60,12 @@ class Packed(msgspec.Struct, frozen=True, array_like=True, tag=16):
 
 _decoder = msgspec.msgpack.Decoder(Packed)
 _fields: msgspec.msgpack.Decoder[dict[str, msgspec.Raw]] = msgspec.msgpack.Decoder(_Fields)
-_encode = msgspec.msgpack.Encoder().encode
 
 
-def packed(report: Report) -> Packed:
-    """As it is sent."""
+def packed(report: Report, fields: bytes = b"") -> Packed:
+    """As it is sent. `fields`: those of the report, if they are deflated already."""
     head = report.service, report.interval_ms, report.told, report.missing, report.age_ms, report.left_out
-    return Packed(*head, zlib.compress(_encode(report.fields)))
+    return Packed(*head, fields or deflated(report.fields))
 
 
 def decode_report(body: msgspec.Raw) -> Report:

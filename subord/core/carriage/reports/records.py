@@ -8,6 +8,7 @@ itself stays before what others say, so strange fields of one node below do not 
 
 from __future__ import annotations
 
+import zlib
 from collections import Counter, defaultdict
 from collections.abc import Container, Iterable, Mapping, Sequence
 from functools import cached_property
@@ -67,6 +68,11 @@ def fitted(record: Record, first: Container[str] = ()) -> Fitted:
     return Fitted(fields, len(record) - len(fields))
 
 
+def deflated(fields: Fields) -> bytes:
+    """Fields as they travel: names of metrics have much in common."""
+    return zlib.compress(_encode(fields))
+
+
 class Folded:
     """The fold of these records, the own one first if there is one."""
 
@@ -86,6 +92,11 @@ class Folded:
     def fitted(self) -> Fitted:
         """The fields that a frame carries."""
         return fitted(self.record, self.first)
+
+    @cached_property
+    def deflated(self) -> bytes:
+        """These fields as they travel."""
+        return deflated(self.fitted.fields)
 
 
 def read(fields: Fields, dropped: Counter[str]) -> Record:

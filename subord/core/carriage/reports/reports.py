@@ -24,7 +24,7 @@ from subord.core.carriage.engine.ranges import Ranges
 from subord.core.carriage.reports import bounds
 from subord.core.carriage.reports.coverage import NO_REPORT, STALE, Coverage, Missing, Told, cover
 from subord.core.carriage.reports.frames import Report, decode_report, packed
-from subord.core.carriage.reports.records import Fields, Fitted, Folded, Record, read, size_of
+from subord.core.carriage.reports.records import Fields, Folded, Record, read, size_of
 from subord.core.view import Position
 
 
@@ -111,9 +111,9 @@ class _Service:
         return self._folded
 
     @property
-    def fitted(self) -> Fitted:
-        """The fields of the last fold that a frame carries."""
-        return self._folded.fitted
+    def last_fold(self) -> Folded:
+        """Of `folded`."""
+        return self._folded
 
     def cover(
         self,
@@ -388,7 +388,7 @@ class Reports:
             service.due_at = inf
             return
         found = self._fold(service, now)
-        fields, left_out = service.fitted
+        fields, left_out = service.last_fold.fitted
         if left_out:
             self.dropped["report fields left out"] += left_out
         coverage = found.coverage
@@ -402,7 +402,7 @@ class Reports:
             max(left_out, found.left_out),
             fields,
         )
-        self._links.send(uplink, packed(body))
+        self._links.send(uplink, packed(body, service.last_fold.deflated))
         self.sent += 1
         is_late = now >= service.round_at + bounds.LATE_INTERVALS * service.interval_s
         if is_late or not service.unrenewed:
