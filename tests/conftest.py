@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import signal
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Generator, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import limiters
@@ -71,6 +71,15 @@ def pytest_xdist_node_collection_finished(node: Any, ids: list[str]) -> None:
         )
 
 
+@pytest.hookimpl(hookwrapper=True)
+def pytest_collection() -> Generator[None, Any, None]:
+    """Leaves nearly no garbage, and much that stays: to look for it, then and later, takes a third of the time."""
+    gc.disable()
+    yield
+    gc.freeze()
+    gc.enable()
+
+
 @pytest.hookimpl(tryfirst=True)  # before the groups are read, and before -m
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """What is not of the tier is deselected, and pytest counts it in its last line.
@@ -79,15 +88,20 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """
     if config.getoption("--quick") and config.getoption("--all"):
         raise pytest.UsageError("--quick or --all, not both")
+    left_out = {"long", "slow", "lab", *FOLDERS} if config.getoption("--quick") else {"long"}
+    kept, deselected = [], []
     for item in items:
         if item.path.parent.name in FOLDERS:
             item.add_marker(item.path.parent.name)
-        item.add_marker(pytest.mark.xdist_group(group_of(item)))
-    left_out = ("long",) if not config.getoption("--quick") else ("long", "slow", "lab", *FOLDERS)
-    if not config.getoption("--all"):
-        config.hook.pytest_deselected(items=[item for item in items if is_any(item, left_out)])
-        items[:] = [item for item in items if not is_any(item, left_out)]
-    items.sort(key=lambda item: (order_of(group_of(item)), not is_any(item, ("lab",))))
+        marks = {mark.name: mark for mark in reversed(list(item.iter_markers()))}  # of a name the nearest
+        if not left_out.isdisjoint(marks) and not config.getoption("--all"):
+            deselected.append(item)
+            continue
+        group = group_of(item, marks)
+        item.add_marker(pytest.mark.xdist_group(group))
+        kept.append((order_of(group), "lab" not in marks, item))
+    config.hook.pytest_deselected(items=deselected)
+    items[:] = [item for *_, item in sorted(kept, key=lambda each: each[:2])]
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -186,17 +200,12 @@ FIRST = (
 longest of each kind first: where all wait the processors are idle, and where all compute the labs are late."""
 
 
-def is_any(item: pytest.Item, names: Iterable[str]) -> bool:
-    """Whether the test has one of these markers."""
-    return any(item.get_closest_marker(name) for name in names)
-
-
 def order_of(group: str) -> int:
     name = group.partition(":")[0]
     return FIRST.index(name) if name in FIRST else len(FIRST)
 
 
-def group_of(item: pytest.Item) -> str:
+def group_of(item: pytest.Item, marks: Mapping[str, pytest.Mark]) -> str:
     """One worker has the large labs: two at once would take each other's time. Tests of installed machines share a
     package, and those of a stock Debian one root. Of the rest each file goes by itself, or each case."""
     if item.path.name == "test_stock_debian.py":
@@ -205,9 +214,9 @@ def group_of(item: pytest.Item) -> str:
         return "deploy"
     if item.path.name in ALONE:
         return f"{item.path.name}:{item.name}"
-    if item.get_closest_marker("apart"):
+    if "apart" in marks:
         return f"{item.path.name}:{item.callspec.id}"  # type: ignore[attr-defined]
-    lab = item.get_closest_marker("lab")
+    lab = marks.get("lab")
     return item.path.name if lab is None or lab.kwargs.get("few") else "lab"
 
 

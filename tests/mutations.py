@@ -799,12 +799,20 @@ def play_inside(
     """In a process of its own: (seed, invariant, text) of the first failure of the copy in `directory`."""
     sys.path.insert(0, str(directory))
     import subord
+
+    assert subord.__file__ is not None
+    assert Path(subord.__file__).is_relative_to(directory), f"{subord.__file__} is not the copy"
+    return first_failure(seeds, mapping, script, services=services)
+
+
+def first_failure(
+    seeds: Iterable[int], mapping: MappingName, script: str, *, services: bool
+) -> tuple[int | None, str, str]:
+    """(seed, invariant, text) of the first failure of the package that this process has."""
     from subord.sim.campaign import try_script, try_seed
     from subord.sim.draw.aim import Aim
     from subord.sim.scenario.definition import read
 
-    assert subord.__file__ is not None
-    assert Path(subord.__file__).is_relative_to(directory), f"{subord.__file__} is not the copy"
     for seed in seeds:
         try:
             aim = Aim(services=services)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 import shutil
 import subprocess
@@ -17,7 +18,11 @@ from subord.config.validate import keys_of
 from tests.helpers.documents import imported
 
 build = imported("build_man")
-PAGES: dict[str, str] = build.pages()
+
+
+@functools.cache
+def pages() -> dict[str, str]:
+    return build.pages()  # type: ignore[no-any-return]
 
 
 def shown(tmp_path: Path, name: str) -> str:
@@ -25,14 +30,14 @@ def shown(tmp_path: Path, name: str) -> str:
     formatter = shutil.which("mandoc")
     if formatter is None:
         pytest.skip("no mandoc on this machine: apt-get install mandoc")
-    (tmp_path / name).write_text(PAGES[name], encoding="utf-8")
+    (tmp_path / name).write_text(pages()[name], encoding="utf-8")
     command = [formatter, "-Tutf8", "-Owidth=1000", str(tmp_path / name)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
     return " ".join(re.sub(".\b", "", done.stdout).split())
 
 
 def test_every_command_has_a_page() -> None:
-    assert set(PAGES) == {
+    assert set(pages()) == {
         "subord.1",
         "subord.toml.5",
         "subord-agent.8",
@@ -78,7 +83,7 @@ def test_formatters_do_not_complain(tmp_path: Path, formatter: str, package: str
     program, *options = formatter.split()
     if shutil.which(program) is None:
         pytest.skip(f"no {program} on this machine: apt-get install {package}")
-    for name, text in PAGES.items():
+    for name, text in pages().items():
         (tmp_path / name).write_text(text, encoding="utf-8")
         done = subprocess.run(
             [program, *options, str(tmp_path / name)], capture_output=True, text=True, timeout=60, check=False
@@ -95,7 +100,7 @@ def test_it_is_written_where_packages_look(tmp_path: Path, capsys: pytest.Captur
     written = {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_file()}
     assert {"man/subord.1", "man/subord.toml.5", "completions/bash/subord", "completions/zsh/_subord"} <= written
     assert "completions/fish/subord.fish" in written
-    assert (tmp_path / "man" / "subord.1").read_text(encoding="utf-8") == PAGES["subord.1"]
+    assert (tmp_path / "man" / "subord.1").read_text(encoding="utf-8") == pages()["subord.1"]
 
 
 @pytest.mark.parametrize("text", [".TH x", "'br", "a\\fBb", "--all", "it's `that` ^ ~"])

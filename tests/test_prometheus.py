@@ -37,8 +37,8 @@ pytestmark = pytest.mark.slow
 
 REPOSITORY = Path(__file__).parents[1]
 DEPLOY = REPOSITORY / "deploy" / "prometheus"
-RULES = yaml.safe_load((DEPLOY / "subord.rules.yml").read_text(encoding="utf-8"))
-TESTS = yaml.safe_load((DEPLOY / "subord.rules.test.yml").read_text(encoding="utf-8"))
+RULES = yaml.load((DEPLOY / "subord.rules.yml").read_text(encoding="utf-8"), yaml.CSafeLoader)
+TESTS = yaml.load((DEPLOY / "subord.rules.test.yml").read_text(encoding="utf-8"), yaml.CSafeLoader)
 DASHBOARD = json.loads((REPOSITORY / "deploy" / "grafana" / "subord.json").read_text(encoding="utf-8"))
 OF_PROMETHEUS = {"up", "ALERTS"}
 TEXTS = {
