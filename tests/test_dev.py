@@ -154,6 +154,23 @@ def test_no_known_mistake_of_shells(script: str) -> None:
     assert ran.returncode == 0, ran.stdout
 
 
+def test_checks_that_fail_are_shown_and_named(project: Path, typed: Typed) -> None:
+    (project / "netns-lab").mkdir()
+    typed("setup")
+    for each in ("mypy", "lint-imports"):
+        (project / ".venv" / "bin" / each).write_text(f"#!/bin/sh\necho {each} complains; exit 3\n")
+    environment = {"PATH": f"{project}/bin:{os.environ['PATH']}", "TOLD": str(project / "told")}
+    words = [project / "dev", "check", "--quick"]
+    ran = subprocess.run(words, env=environment, capture_output=True, text=True, check=False, timeout=60)
+    assert ran.returncode == 1
+    assert sorted(ran.stdout.splitlines()) == [*["lint-imports complains"] * 2, "mypy complains"]
+    named = [
+        line.rpartition(": ")[2] for line in ran.stderr.splitlines() if line.startswith("dev: failed, see above")
+    ]
+    assert named == ["mypy", "lint-imports", "lint-imports of the lab"]
+    assert {"ruff format --check --quiet .", "ruff check --quiet ."} <= {*(project / "told").read_text().splitlines()}
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("settings", "said", "advice"),
