@@ -574,8 +574,8 @@ MUTATIONS = (
         "streams-are-not-counted-back",
         "The end of a stream of its own is not counted.",
         "core/carriage/engine/asking.py",
-        "            self.direct -= 1\n            self._links.hang_up(link)\n            self._call_next(now)",
-        "            self._links.hang_up(link)\n            self._call_next(now)",
+        "            del self.direct[link.peer]\n            self._links.hang_up(link)",
+        "            self._links.hang_up(link)",
         services=True,
     ),
     Mutation(

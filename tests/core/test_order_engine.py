@@ -7,12 +7,13 @@ from order_stage import Stage, StageTree
 
 from subord.core.carriage.engine import bounds
 from subord.core.carriage.engine.engine import Engine
-from subord.core.carriage.engine.frames import Ask, Check, Lost, Resolved, Told, decode, encode, order_of
+from subord.core.carriage.engine.frames import Ack, Ask, Check, End, Lost, Resolved, Told, decode, encode, order_of
 from subord.core.carriage.engine.interface import (
     Act,
     Acted,
     Arrived,
     CallDirect,
+    Cancel,
     Closed,
     Finished,
     HangUp,
@@ -419,3 +420,82 @@ def test_a_peer_that_does_not_hold_a_question_any_more_has_one_stream() -> None:
         asked = engine.handle(Arrived(call.link, encode(9, 1, Lost(decode(call.data).body.number))), 0.01 * life)
         assert [each.link for each in asked if isinstance(each, HangUp)] == [call.link]
         assert engine.sizes["direct"] == 1
+
+
+def called_twice() -> tuple[Engine, list, list]:
+    """1 asks 2, to which it has no edge, for two orders: the engine, and what it does for each."""
+    engine, two = engine_of(), Ranges.of([2])
+    asked = [engine.handle(Issue(order_of(each, "read", b"", two, 1), 9.0), 0.0) for each in (TAG, TAG[::-1])]
+    return engine, *asked
+
+
+def test_questions_to_one_peer_share_a_stream() -> None:
+    """The stream ends with the last of them."""
+    engine, first, second = called_twice()
+    (call,) = [each for each in first if isinstance(each, CallDirect)]
+    (sent,) = [each for each in second if isinstance(each, CallDirect | Transmit)]
+    assert isinstance(sent, Transmit)
+    assert sent.link == call.link
+    assert engine.sizes["direct"] == 1
+    engine.handle(Opened(call.link, 2, Role.CALLED, 9), 0.1)
+    ends = []
+    for data in (call.data, sent.data):
+        told = Told(decode(data).body.number, ((b"x", Ranges.of([2]).flat()),), is_last=True)
+        actions = engine.handle(Arrived(call.link, encode(9, 1, told)), 0.2)
+        ends.append([type(each) for each in actions if isinstance(each, Finished | HangUp | Transmit)])
+    assert ends == [[Finished], [HangUp, Finished]]
+    assert (engine.sizes["direct"], engine.sizes["links"], engine.sizes["questions"]) == (0, 0, 0)
+
+
+def test_a_question_that_is_over_is_ended_on_a_stream_that_others_use() -> None:
+    """The stream stays open, so its end does not say so."""
+    engine, first, _ = called_twice()
+    (call,) = [each for each in first if isinstance(each, CallDirect)]
+    engine.handle(Opened(call.link, 2, Role.CALLED, 9), 0.1)
+    actions = engine.handle(Cancel(TAG), 0.2)
+    assert bodies(actions) == [End(decode(call.data).body.number, stops=True)]
+    assert not any(isinstance(each, HangUp) for each in actions)
+    assert any(isinstance(each, HangUp) for each in engine.handle(Cancel(TAG[::-1]), 0.2))
+
+
+def test_the_end_of_a_shared_stream_ends_all_its_questions() -> None:
+    engine, first, _ = called_twice()
+    (call,) = [each for each in first if isinstance(each, CallDirect)]
+    engine.handle(Closed(call.link, "silent"), 0.1)
+    for _ in range(100):
+        if not engine.sizes["orders"]:
+            break
+        engine.handle(Wakeup(), engine.deadline)
+    assert [engine.sizes[each] for each in ("orders", "questions", "direct", "queue")] == [0, 0, 0, 0]
+
+
+def test_an_answer_to_an_earlier_attempt_queues_an_order_once() -> None:
+    """All places are taken when the order climbs again, and then its leader answers an earlier attempt: it would have
+    begun a third time after its end."""
+    engine = Engine(StageTree(Stage({1: 0, 2: 1, 3: 2}), 3), SERVICES)
+    engine.handle(Opened("up", 2, Role.LEADER, 9), 0.0)
+    asked = engine.handle(Issue(order_of(TAG, "read", b"", None, 3), 60.0), 0.0)
+    while len(asks := [each for each in bodies(asked) if isinstance(each, Ask)]) < 2:
+        pass_until(engine, asked, engine.deadline)
+    engine.handle(Arrived("up", encode(9, 1, Ack(asks[1].number))), 1.0)
+    pass_until(engine, [], now := bounds.SLOT_S)
+    for number in range(bounds.ACTIVE_MAX):
+        engine.handle(Issue(order_of(b"%016d" % number, "read", b"", None, 3), 60.0), now)
+    for each in reversed(asks):
+        told = Told(each.number, is_last=True, lacks="no coordinator")
+        engine.handle(Arrived("up", encode(9, 1, told)), now)
+        pass_until(engine, [], now := now + 0.5)
+    assert engine.sizes["admission"] == bounds.ACTIVE_MAX + 1
+    engine.handle(Cancel(TAG), now)
+    pass_until(engine, [], 70.0)
+    assert (engine.sizes["orders"], engine.sizes["admission"]) == (0, 0)
+
+
+def pass_until(engine: Engine, actions: list, until: float) -> None:
+    """Add what the engine does by itself until then. No node can be called."""
+    while (at := engine.deadline) <= until:
+        done = engine.handle(Wakeup(), at)
+        while calls := [each for each in done if isinstance(each, CallDirect)]:
+            actions += done
+            done = [each for call in calls for each in engine.handle(Closed(call.link, "silent"), at)]
+        actions += done

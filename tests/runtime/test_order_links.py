@@ -45,7 +45,7 @@ from subord.core.node import Node
 from subord.core.settings import Settings
 from subord.runtime.counters import Counters
 from subord.runtime.frames import SEND_S_MAX, Frames, Sender, frame
-from subord.runtime.orders.call import EARLY_MAX
+from subord.runtime.orders.call import EARLY_BYTES_MAX
 from subord.runtime.orders.driver import CALLS_OF_ONE_MAX, OrderDriver
 
 OURS, THEIRS = 1000, 2000
@@ -343,7 +343,8 @@ async def test_frames_for_a_call_that_is_not_open_yet_are_sent_when_it_is() -> N
 
     async with tried() as one:
         one.driver.called = called
-        wants = [encode(OURS, 0, Want(bytes([each]) * 32, 9, 0)) for each in range(EARLY_MAX)]
+        want = encode(OURS, 0, Want(bytes(32), 9, 0))
+        wants = [want] * ((EARLY_BYTES_MAX - len(CHECK)) // len(want) + 1)
         transmits = [Transmit("name", Lane.BLOB, each) for each in wants]
         one.engine.actions = [CallDirect("name", 2, CHECK), *transmits]
         one.driver.receive(one.link, GREETING)
@@ -351,7 +352,7 @@ async def test_frames_for_a_call_that_is_not_open_yet_are_sent_when_it_is() -> N
         is_open.set()
         await until(lambda: ends, "the call")
         frames = Frames(ends[0])
-        came = [await frames.next(1 << 16) for _ in range(1 + EARLY_MAX)]
+        came = [await frames.next(1 << 16) for _ in range(1 + len(wants))]
         assert came == [encode_credit(Credit(OURS, 0, Lane.CONTROL, 0)), CHECK, *wants[:-1]]
 
 

@@ -1,7 +1,7 @@
 """A stream of its own to another node, from the call of the engine to its end.
 
 Inputs are frames of the engine, also before the stream is open, and the end; output is when the stream closes.
-Invariant: at most EARLY_MAX frames wait for the stream.
+Invariant: at most EARLY_BYTES_MAX wait for the stream.
 """
 
 from __future__ import annotations
@@ -10,11 +10,12 @@ from typing import Final
 
 import trio
 
+from subord.core.carriage.engine.bounds import FRAME_BYTES_MAX
 from subord.core.carriage.engine.lanes import lane_of
 from subord.runtime.orders.link import OrderLink
 
 HANG_UP_S_MAX: Final = 1.0
-EARLY_MAX: Final = 16
+EARLY_BYTES_MAX: Final = 4 * FRAME_BYTES_MAX
 
 
 class Call:
@@ -23,12 +24,14 @@ class Call:
     def __init__(self, data: bytes) -> None:
         self.scope = trio.CancelScope()
         self._early = [data]
+        self._early_bytes = len(data)
 
     def take(self, data: bytes) -> bool:
         """A frame before the stream is open; False: there is no room."""
-        has_room = len(self._early) < EARLY_MAX
+        has_room = self._early_bytes + len(data) <= EARLY_BYTES_MAX
         if has_room:
             self._early.append(data)
+            self._early_bytes += len(data)
         return has_room
 
     def opened(self, link: OrderLink) -> None:

@@ -324,13 +324,19 @@ class Orders(Carried):
     def _transmit(self, position: Position, action: Transmit) -> None:
         end = self._ends[position].get(action.link)
         assert len(action.data) <= bounds.FRAME_BYTES_MAX
-        if end is None or end.other is None:
+        if end is None:
             return
         liar = self.liars.get(position)
         for data in (action.data,) if liar is None else liar.says(action.link, action.data):
-            if self.say is not None:
-                self.say(f"{position} -> {end.other.position}  {words.of_data(data)}")
-            self._pipes.send(end, Arrived(end.other.link, data))
+            if end.other is None:
+                end.early.append(data)
+            else:
+                self._send(end, end.other, data)
+
+    def _send(self, end: End, other: End, data: bytes) -> None:
+        if self.say is not None:
+            self.say(f"{end.position} -> {other.position}  {words.of_data(data)}")
+        self._pipes.send(end, Arrived(other.link, data))
 
     # -- streams of their own -----------------------------------------------------------------------------
 
@@ -359,7 +365,9 @@ class Orders(Carried):
             self._pipes.join(mine, theirs)
             mine.last_at = world.now
             self._tell_opened(theirs, Role.CALLER)
-            self._pipes.put(theirs, Arrived(theirs.link, action.data), 0.0)
+            for data in (action.data, *mine.early):
+                self._pipes.put(theirs, Arrived(theirs.link, data), 0.0)
+            mine.early.clear()
 
     def _fail(self, mine: End, cause: str) -> None:
         if self._is_alive(mine) and mine.is_open and mine.link in self._ends[mine.position]:

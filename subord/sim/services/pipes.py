@@ -33,6 +33,8 @@ class End:
         self.link = link
         self.other: End | None = None
         """None: the stream is not open yet."""
+        self.early: list[bytes] = []
+        """What was sent before it was open."""
         self.is_open = True
         self.arriving: deque[tuple[float, Event]] = deque()
         self.last_at = 0.0

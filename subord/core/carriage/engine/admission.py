@@ -30,6 +30,8 @@ class Admission:
         """Whether the order may begin now; else it waits, and `following` returns it later."""
         if task in self._holders:
             return True
+        if task.is_queued:  # an answer to an earlier attempt has it climb again
+            return False
         if len(self._holders) < bounds.ACTIVE_MAX:
             self._hold(task, now)
             return True

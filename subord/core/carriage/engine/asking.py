@@ -37,7 +37,8 @@ class Asking:
         self.open: dict[int, Pending] = {}
         self.queue: deque[Pending] = deque()
         """For a place among the direct streams."""
-        self.direct = 0
+        self.direct: dict[Position, LinkState] = {}
+        """Streams of its own, by peer: all questions to one peer share one."""
         self.touched: dict[Task, None] = {}
         self.slowness = Slowness()
         self._tree = tree
@@ -66,13 +67,13 @@ class Asking:
             self.open[pending.number] = task.pending[pending.number] = pending
             if edge is not None:
                 self._send(pending, edge, now)
-            elif self.direct < bounds.DIRECT_MAX:
+            elif self._may_call(peer):
                 self._call(pending, now)
             else:
                 self.queue.append(pending)
 
-    def _send(self, pending: Pending, link: LinkState, now: float) -> bool:
-        """Send the question; False: there is no time left."""
+    def _send(self, pending: Pending, link: LinkState, now: float, *, opens: bool = False) -> bool:
+        """Send the question; False: there is no time left. `opens`: it is the first on a stream of its own."""
         task = pending.task
         left_s = task.until - now - link.margin_s
         if left_s < 0.001:
@@ -87,24 +88,30 @@ class Asking:
         pending.is_held = True
         pending.stage, pending.link, pending.asked_at = Stage.ASKED, link, now
         link.asked[pending.number] = pending
-        if link.role is Role.CALLED:
+        if opens:
             self._links.call(link, body)
         else:
             self._links.send(link, body)
         self._due.plan(pending, "look_at", now + self.slowness.ack_s(link.ack_s, pending.peer, now))
         return True
 
+    def _may_call(self, peer: Position) -> bool:
+        return peer in self.direct or len(self.direct) < bounds.DIRECT_MAX
+
     def _call(self, pending: Pending, now: float) -> None:
-        """Ask over a stream of its own."""
+        """Ask over a stream of its own, which other questions to this peer may have opened."""
+        link = self.direct.get(pending.peer)
+        if link is not None:
+            self._send(pending, link, now)
+            return
         link = self._links.open(Opened(("ask", pending.number), pending.peer, Role.CALLED))
         if link is None:
             self._end(pending)
             self._fail(pending.task, pending.part, BUSY, climbs=pending.climbs)
-            return
-        self.direct += 1
-        link.is_for_order = True
-        if not self._send(pending, link, now):
-            self._drop_call(link)
+        elif self._send(pending, link, now, opens=True):
+            self.direct[pending.peer] = link
+        else:
+            self._links.close(link.link)
 
     @staticmethod
     def _fail(task: Task, part: Ranges, cause: str, *, climbs: bool) -> None:
@@ -113,13 +120,8 @@ class Asking:
         if climbs:
             task.lacks = cause
 
-    def _drop_call(self, link: LinkState) -> None:
-        """A stream of its own is no more; it may not have been opened yet."""
-        if self._links.close(link.link) is not None:
-            self.direct -= 1
-
     def _call_next(self, now: float) -> None:
-        while self.queue and self.direct < bounds.DIRECT_MAX:
+        while self.queue and self._may_call(self.queue[0].peer):
             pending = self.queue.popleft()
             if pending.stage is Stage.WAITING and not pending.task.is_over:
                 self._call(pending, now)
@@ -280,8 +282,8 @@ class Asking:
 
     def on_closed(self, link: LinkState, cause: str, now: float) -> None:
         """A link has ended, with questions open on it."""
-        if link.is_for_order:
-            self.direct -= 1
+        if self._is_direct(link):
+            del self.direct[link.peer]
         for pending in list(link.asked.values()):
             task, rest = pending.task, self._rest(pending)
             was_open, pending.is_held = pending.is_open, False
@@ -322,28 +324,36 @@ class Asking:
         self.slowness.settle(pending.number)
         self._due.plan(pending, "look_at", inf)
 
+    def _is_direct(self, link: LinkState | None) -> bool:
+        return link is not None and self.direct.get(link.peer) is link
+
     def _release(self, pending: Pending, now: float) -> None:
-        """Close its stream, if it has one of its own."""
-        link = pending.link
-        if link is not None and link.role is Role.CALLED and link.link in self._links.of:
-            self.direct -= 1
-            self._links.hang_up(link)
+        """Nothing more is heard of it on a stream of its own."""
+        if self._is_direct(pending.link):
+            self._leave(pending, stops=False)
             self._call_next(now)
+
+    def _leave(self, pending: Pending, *, stops: bool) -> None:
+        """The peer no longer works at the question; a stream of its own ends with its last question, which says the
+        same."""
+        link, is_held = pending.link, pending.is_held
+        pending.is_held = False
+        if link is None:
+            return
+        link.asked.pop(pending.number, None)
+        ends = self._is_direct(link) and not link.asked
+        if is_held and link.link in self._links.of and (stops or not ends):
+            self._links.send(link, End(pending.number, stops))
+        if ends:
+            del self.direct[link.peer]
+            self._links.hang_up(link)
 
     def forget(self, task: Task, now: float, *, stops: bool) -> None:
         """The task is over: nothing of its questions is kept, here and at the peers. `stops`: as in End."""
-        for held, pending in self._held(task):
-            if stops or held.role is not Role.CALLED:  # else its end says the same
-                self._links.send(held, End(pending.number, stops))
         for number, pending in task.pending.items():
             self._end(pending)
             self.open.pop(number, None)
-            link = pending.link
-            if link is not None:
-                link.asked.pop(number, None)
-                if link.role is Role.CALLED and link.link in self._links.of:
-                    self.direct -= 1
-                    self._links.hang_up(link)
+            self._leave(pending, stops=stops)
         task.pending.clear()
         if self.queue:
             self.queue = deque(each for each in self.queue if not each.task.is_over)

@@ -109,7 +109,7 @@ class Engine:
             "orders": len(self._tasks),
             "questions": len(self._asking.open),
             "held": sum(len(each.held) for each in self._links.of.values()),
-            "direct": self._asking.direct,
+            "direct": len(self._asking.direct),
             "queue": len(self._asking.queue),
             "admission": len(self._routing.admission),
             "acting": len(self._acting.waiting),

@@ -37,8 +37,6 @@ class LinkState:
         """Questions of this node to the peer (tasks.Pending), by number."""
         self.held: dict[int, Any] = {}
         """Questions of the peer to this node (tasks.Task), by number."""
-        self.is_for_order = False
-        """Whether this node opened it to ask for an order; parts open others."""
 
     def measure(self, round_trip_s: float) -> None:
         """An acknowledgement took so long. A longer time counts at once, a shorter one by half."""
