@@ -664,8 +664,8 @@ MUTATIONS = (
         "end-is-not-passed-on",
         "A node that is told that an order is over does not tell the nodes that it has asked.",
         "core/carriage/engine/asking.py",
-        "            if stops or held.role is not Role.CALLED:",
-        "            if task.asker is None:",
+        "and (stops or not ends):",
+        "and pending.task.asker is None:",
         services=True,
     ),
     Mutation(
