@@ -233,7 +233,7 @@ def test_without_a_daemon_nothing_is_kept(tmp_path: Path, capsys: pytest.Capture
 # -- report -----------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.slow)])
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     """An empty database of records."""
     if request.param == "sqlite":

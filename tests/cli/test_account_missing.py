@@ -18,7 +18,7 @@ from tests.cli.test_json import fitting
 NODE = "10.0.0.4"
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.slow)])
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """A database of records 1 and 5 to 6 that lacks 2 to 4."""
     found = str(tmp_path / "sink")

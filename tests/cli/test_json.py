@@ -12,6 +12,7 @@ import fastjsonschema
 import msgspec
 import pytest
 from loops import over
+from schemas import SCHEMAS, fits
 
 from subord import SCHEMA_VERSION, cli
 from subord.api.models import document, fields, members
@@ -30,7 +31,6 @@ from subord.services.metrics.record import record_of
 from tests.api.fake_node_api import MEASURED, World, key_ring_of
 from tests.api.served_node import fake_daemon, fixed_answer
 
-SCHEMAS = Path(__file__).resolve().parents[2] / "docs" / "schemas"
 NODE = 7
 CHANGE = members.ChangeDocument(
     number=3, wall=1.6e9, kind="moved", address="10.0.0.4", leader="10.0.0.3", old="10.0.0.2", place=None
@@ -58,15 +58,10 @@ def world(tmp_path: Path) -> World:
     return world
 
 
-def schema_of(command: str) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((SCHEMAS / f"{command.replace(' ', '-')}.json").read_text())
-    return found
-
-
 def fitting(command: str, text: str) -> dict[str, Any]:
     """The object that a command printed. Raises fastjsonschema.JsonSchemaException if it does not fit."""
     document: dict[str, Any] = json.loads(text)
-    fastjsonschema.validate({**schema_of(command), "$schema": "http://json-schema.org/draft-07/schema#"}, document)
+    fits(command.replace(" ", "-"), document)
     assert document["schema_version"] == SCHEMA_VERSION
     return document
 

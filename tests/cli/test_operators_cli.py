@@ -13,9 +13,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import fastjsonschema
 import pytest
 from ports import free_port
+from schemas import fits
 from signers import Signers
 
 from subord.cli import main, operators
@@ -28,7 +28,6 @@ from subord.client.orders.signing import KEY_VARIABLE, sign
 from subord.core.carriage.verdicts import POWERS
 from subord.runtime.security import operators_file
 
-SCHEMAS = Path(__file__).resolve().parents[2] / "docs" / "schemas"
 WAIT_S = 30.0
 
 
@@ -49,9 +48,8 @@ def signers(tmp_path_factory: pytest.TempPathFactory) -> Signers:
 
 
 def fitting(name: str, text: str) -> dict[str, Any]:
-    schema = json.loads((SCHEMAS / f"operator-{name}.json").read_text())
     document: dict[str, Any] = json.loads(text)
-    fastjsonschema.validate({**schema, "$schema": "http://json-schema.org/draft-07/schema#"}, document)
+    fits(f"operator-{name}", document)
     return document
 
 

@@ -137,7 +137,7 @@ os.kill(os.getpid(), 9)
 # -- sinks ----------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.slow)])
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     return str(tmp_path / "sink") if request.param == "sqlite" else str(request.getfixturevalue("postgresql"))
 

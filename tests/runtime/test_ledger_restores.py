@@ -97,7 +97,7 @@ class Backups:
         )
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.slow)])
 def base(request: pytest.FixtureRequest, tmp_path: Path) -> Backups:
     """An empty database."""
     if request.param == "sqlite":
