@@ -574,7 +574,7 @@ MUTATIONS = (
         "streams-are-not-counted-back",
         "The end of a stream of its own is not counted.",
         "core/carriage/engine/asking.py",
-        "            del self.direct[link.peer]\n            self._links.hang_up(link)",
+        "            del self.direct[link.link]\n            self._links.hang_up(link)",
         "            self._links.hang_up(link)",
         services=True,
     ),

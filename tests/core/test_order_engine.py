@@ -458,6 +458,21 @@ def test_a_question_that_is_over_is_ended_on_a_stream_that_others_use() -> None:
     assert any(isinstance(each, HangUp) for each in engine.handle(Cancel(TAG[::-1]), 0.2))
 
 
+def test_a_stream_on_which_nothing_comes_is_not_shared() -> None:
+    """It may be one that a network that was cut still keeps from going on."""
+    engine, two, calls = engine_of(), Ranges.of([2]), []
+    for number, at in enumerate((0.0, 0.2, 0.55, 0.56)):
+        while engine.deadline <= at:
+            engine.handle(Wakeup(), engine.deadline)
+        actions = engine.handle(Issue(order_of(b"%016d" % number, "read", b"", two, 1), 9.0), at)
+        calls += [each for each in actions if isinstance(each, CallDirect)]
+        if number == 2:  # the first stream goes on
+            engine.handle(Opened(calls[0].link, 2, Role.CALLED, 9), at)
+            engine.handle(Arrived(calls[0].link, encode(9, 1, Ack(decode(calls[0].data).body.number))), at)
+    assert len({each.link for each in calls}) == 2
+    assert engine.sizes["direct"] == 2
+
+
 def test_the_end_of_a_shared_stream_ends_all_its_questions() -> None:
     engine, first, _ = called_twice()
     (call,) = [each for each in first if isinstance(each, CallDirect)]

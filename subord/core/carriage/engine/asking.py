@@ -16,7 +16,7 @@ from subord.core.carriage.engine import bounds
 from subord.core.carriage.engine.causes import BUSY, DOWN, EXPIRED, MOVED, NO_COORDINATOR, NO_TIME, OLDER, SILENT
 from subord.core.carriage.engine.due import Due
 from subord.core.carriage.engine.frames import Ask, Check, End, Resolved, Told
-from subord.core.carriage.engine.interface import Opened, Role
+from subord.core.carriage.engine.interface import Link, Opened, Role
 from subord.core.carriage.engine.links import Links, LinkState
 from subord.core.carriage.engine.ranges import NONE, Ranges
 from subord.core.carriage.engine.slowness import Slowness
@@ -37,8 +37,8 @@ class Asking:
         self.open: dict[int, Pending] = {}
         self.queue: deque[Pending] = deque()
         """For a place among the direct streams."""
-        self.direct: dict[Position, LinkState] = {}
-        """Streams of its own, by peer: all questions to one peer share one."""
+        self.direct: dict[Link, LinkState] = {}
+        """Streams of its own: questions to one peer share one, as long as it answers in time."""
         self.touched: dict[Task, None] = {}
         self.slowness = Slowness()
         self._tree = tree
@@ -95,12 +95,16 @@ class Asking:
         self._due.plan(pending, "look_at", now + self.slowness.ack_s(link.ack_s, pending.peer, now))
         return True
 
+    def _direct_to(self, peer: Position) -> LinkState | None:
+        """A stream of its own that further questions may share."""
+        return next((each for each in self.direct.values() if each.peer == peer and not each.is_doubted), None)
+
     def _may_call(self, peer: Position) -> bool:
-        return peer in self.direct or len(self.direct) < bounds.DIRECT_MAX
+        return len(self.direct) < bounds.DIRECT_MAX or self._direct_to(peer) is not None
 
     def _call(self, pending: Pending, now: float) -> None:
         """Ask over a stream of its own, which other questions to this peer may have opened."""
-        link = self.direct.get(pending.peer)
+        link = self._direct_to(pending.peer)
         if link is not None:
             self._send(pending, link, now)
             return
@@ -109,7 +113,7 @@ class Asking:
             self._end(pending)
             self._fail(pending.task, pending.part, BUSY, climbs=pending.climbs)
         elif self._send(pending, link, now, opens=True):
-            self.direct[pending.peer] = link
+            self.direct[link.link] = link
         else:
             self._links.close(link.link)
 
@@ -135,6 +139,7 @@ class Asking:
             self._links.dropped["late" if number <= self._number else "not asked"] += 1
             return None
         self.touched[pending.task] = None
+        link.is_doubted = False
         return pending
 
     def on_ack(self, pending: Pending, now: float) -> None:
@@ -252,7 +257,8 @@ class Asking:
 
     def _doubt(self, pending: Pending, now: float) -> None:
         """The peer counts as hung: its branch is asked directly, and it itself is waited for a little longer."""
-        pending.stage = Stage.DOUBTED
+        assert pending.link is not None
+        pending.stage, pending.link.is_doubted = Stage.DOUBTED, True
         is_target = pending.peer in self._rest(pending)
         if is_target and not pending.climbs:
             self.slowness.doubt(pending.number, pending.peer)
@@ -282,8 +288,7 @@ class Asking:
 
     def on_closed(self, link: LinkState, cause: str, now: float) -> None:
         """A link has ended, with questions open on it."""
-        if self._is_direct(link):
-            del self.direct[link.peer]
+        self.direct.pop(link.link, None)
         for pending in list(link.asked.values()):
             task, rest = pending.task, self._rest(pending)
             was_open, pending.is_held = pending.is_open, False
@@ -324,12 +329,9 @@ class Asking:
         self.slowness.settle(pending.number)
         self._due.plan(pending, "look_at", inf)
 
-    def _is_direct(self, link: LinkState | None) -> bool:
-        return link is not None and self.direct.get(link.peer) is link
-
     def _release(self, pending: Pending, now: float) -> None:
         """Nothing more is heard of it on a stream of its own."""
-        if self._is_direct(pending.link):
+        if pending.link is not None and pending.link.link in self.direct:
             self._leave(pending, stops=False)
             self._call_next(now)
 
@@ -341,11 +343,11 @@ class Asking:
         if link is None:
             return
         link.asked.pop(pending.number, None)
-        ends = self._is_direct(link) and not link.asked
+        ends = link.link in self.direct and not link.asked
         if is_held and link.link in self._links.of and (stops or not ends):
             self._links.send(link, End(pending.number, stops))
         if ends:
-            del self.direct[link.peer]
+            del self.direct[link.link]
             self._links.hang_up(link)
 
     def forget(self, task: Task, now: float, *, stops: bool) -> None:

@@ -37,6 +37,8 @@ class LinkState:
         """Questions of this node to the peer (tasks.Pending), by number."""
         self.held: dict[int, Any] = {}
         """Questions of the peer to this node (tasks.Task), by number."""
+        self.is_doubted = False
+        """Whether an acknowledgement is overdue, and nothing has come since."""
 
     def measure(self, round_trip_s: float) -> None:
         """An acknowledgement took so long. A longer time counts at once, a shorter one by half."""
