@@ -12,7 +12,6 @@ from collections.abc import Collection
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, NamedTuple
 
-from netlab.common import linux
 from netlab.errors import LabError
 from netlab.lab import Lab
 from netlab.scenarios.assertions import Shortfall, Wait
@@ -22,9 +21,6 @@ from netlab.topology.addresses import position_of
 from subord.sim.scenario.ordering import Answered, Heard, Order, complaint
 
 AT_ONCE_MAX = 512
-ASKING_NICE = -15
-"""Of this process, which gives the orders: beside hundreds of busy daemons it would give a thousand in 20 s, not at
-once."""
 GRACE_S = 10.0
 
 
@@ -51,7 +47,6 @@ class GivenOrders:
 
     def give(self, step: Order, issuers: Collection[int]) -> None:
         """Ask each of these nodes that runs."""
-        linux.favour(ASKING_NICE)
         for issuer in issuers:
             if issuer in self._state.living:
                 for _ in range(step.times):
