@@ -9,6 +9,7 @@ import json
 import re
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
@@ -153,6 +154,11 @@ def has_firewall(machine: Machine) -> bool:
     return machine.run(*words, check=False).returncode != 0
 
 
+def has_said(place: Place, words: str) -> bool:
+    """Whether its status has these words by now."""
+    return words in place.typed("subord transfer status", check=False)
+
+
 # -- the steps of the page, in their order ------------------------------------------------------------------------
 
 
@@ -165,7 +171,7 @@ def test_the_unit_without_the_drop_in_names_its_lines(places: list[Place]) -> No
         wanted = LACKED - (set() if has_firewall(place.machine) else {"IPAddressDeny="})
         (first, *_) = re.findall(r"which lacks (.*)", place.machine.journal("subord-agent"))
         assert set(first.split(", ")) == wanted
-        assert f"which lacks {first}" in place.typed("subord transfer status", check=False)
+        until(partial(has_said, place, f"which lacks {first}"), "the status names them")
         assert place.typed("subord transfer status >/dev/null || echo $?") == "1\n"
 
 
