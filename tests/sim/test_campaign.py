@@ -16,9 +16,12 @@ from loops import over
 from subord.cli import main
 from subord.core.address.network import Network
 from subord.core.edges.slots import Granted, Slots
+from subord.core.events import Action, Event
 from subord.core.mapping.mapping import Mapping
 from subord.core.mapping.registry import MappingName
+from subord.core.node import Node
 from subord.core.settings import Settings
+from subord.core.timers import Timer
 from subord.core.view import Place
 from subord.sim import campaign
 from subord.sim.checkers.liveness import demand_healing
@@ -104,6 +107,26 @@ def test_seeds_hold_by_each_measured_mapping(mapping: MappingName) -> None:
     summary = campaign.run(range(20), mapping=mapping, jobs=1)
     assert (len(summary.verdicts), summary.mapping) == (20, mapping)
     assert summary.failed == [], "\n".join(campaign.report(summary))
+
+
+@pytest.mark.parametrize("mapping", MAPPINGS)
+def test_after_each_event_the_search_is_planned(monkeypatch: pytest.MonkeyPatch, mapping: MappingName) -> None:
+    """A search whose plan is of before the event wakes too late, and a node finds its leader later."""
+
+    def handle(node: Node, event: Event, now: float) -> list[Action]:
+        actions = handled(node, event, now)
+        timers = node.context.timers
+        planned = timers.at(Timer.SEARCH)
+        node.joining.plan()
+        if timers.at(Timer.SEARCH) != planned:
+            late.append(event)
+        return actions
+
+    late: list[Event] = []
+    handled = Node.handle
+    monkeypatch.setattr(Node, "handle", handle)
+    assert campaign.run([3], mapping=mapping, jobs=1).failed == []
+    assert late == []
 
 
 @pytest.mark.long  # most of them have thirty nodes and more
