@@ -11,7 +11,7 @@ from tests.agent.test_agent_machines_processes import FIRST, MASTER, PLAN, SECON
 
 pytestmark = pytest.mark.slow
 __all__ = ["cluster"]
-NO_BATCH: Final = f"{MASTER} has no batch system: set machines.batch in its configuration, or name another node"
+NO_BATCH: Final = f"{MASTER} has no batch system: set machines.batch in its configuration and restart its daemon and "
 
 
 def typed(cluster: Cluster, *words: str) -> tuple[int, str, str]:

@@ -344,7 +344,9 @@ def test_a_node_without_a_queue_is_refused_unless_forced(stage: Stage, capsys: S
     words = ("set", "--manager", "10.0.0.4", "-m", "4")
     code, lines, err = stage.type(capsys, *words)
     assert (code, lines, stage.plan) == (exit_codes.CONFIGURATION, [], None)
-    assert "10.0.0.4 has no queue: set elastic.batch in its configuration, or name another node with --manager" in err
+    assert (
+        "10.0.0.4 has no queue: set elastic.batch in its configuration and restart its daemon and agent, or " in err
+    )
     code, _, _ = stage.type(capsys, *words, "--force")
     assert (code, stage.plan is not None) == (exit_codes.OK, True)
 

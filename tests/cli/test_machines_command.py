@@ -253,7 +253,7 @@ def refused(stage: MachinesStage, capsys: Said, exit_code: int) -> str:
 def test_a_node_without_a_queue(stage: MachinesStage, capsys: Said) -> None:
     stage.write(FILE.replace("10.0.0.1", "10.0.0.4"))
     err = refused(stage, capsys, exit_codes.CONFIGURATION)
-    assert "10.0.0.4 has no batch system: set machines.batch in its configuration, or name another node" in err
+    assert "10.0.0.4 has no batch system: set machines.batch in its configuration and restart its daemon and " in err
 
 
 @pytest.mark.parametrize(

@@ -126,7 +126,8 @@ def _checked(arguments: argparse.Namespace, plan: Plan, manager: str, network: N
     if not found["states"]:
         raise CommandError(_unheard(found, manager), exit_codes.TRY_AGAIN)
     if not found["queues"]:
-        text = f"{manager} has no queue: set elastic.batch in its configuration, or name another node with --manager"
+        what = "set elastic.batch in its configuration and restart its daemon and agent"
+        text = f"{manager} has no queue: {what}, or name another node with --manager"
         raise CommandError(f"{text}; --force publishes nevertheless; {NOTHING}", exit_codes.CONFIGURATION)
     (queue,) = found["queues"]
     batch, kinds = str(queue["batch"]), queue["kinds"]

@@ -128,6 +128,6 @@ def lacking(found: Wanted, said: Heard, names: Mapping[str, str]) -> Compared:
     if said.batch is None:
         warnings = (f"whether {name} has a batch system is not known: {said.why}", *warnings)
     elif not said.batch:
-        text = "set machines.batch in its configuration, or name another node as manager"
-        faults = (f"{name} has no batch system: {text}", *faults)
+        text = "set machines.batch in its configuration and restart its daemon and agent"
+        faults = (f"{name} has no batch system: {text}, or name another node as manager", *faults)
     return Compared(faults, warnings)
