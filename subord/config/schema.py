@@ -251,8 +251,8 @@ class SharesConfig(msgspec.Struct, frozen=True, kw_only=True):
 
 class ElasticConfig(msgspec.Struct, frozen=True, kw_only=True):
     """The part of this machine in a cluster that grows and shrinks with the queue of its batch system
-    (docs/elastic.md). Only the agent of the node uses it. All commands run as the user of the agent; files that other
-    users can change are not run."""
+    (docs/elastic.md). Daemon and agent read it at their start. All commands run as the user of the agent; files that
+    other users can change are not run."""
 
     batch: Literal["", "gridengine", "slurm"] = ""
     """The batch system whose queue this node has: its qmaster or its controller. Empty: this node manages no
@@ -291,7 +291,7 @@ class ElasticConfig(msgspec.Struct, frozen=True, kw_only=True):
 
 class MachinesConfig(msgspec.Struct, frozen=True, kw_only=True):
     """What this node does for `subord machines` (docs/machines.md): as a server it runs virtual machines, as the
-    queue's node it decides which ones. Only the agent of the node uses it."""
+    queue's node it decides which ones. Daemon and agent read it at their start."""
 
     uri: Annotated[str, msgspec.Meta(max_length=MACHINES_URI_CHARS_MAX)] = ""
     """The libvirt of this server, such as `"qemu:///system"`. Empty: this node is no server."""
@@ -320,7 +320,7 @@ class MachinesConfig(msgspec.Struct, frozen=True, kw_only=True):
 
 class TransferConfig(msgspec.Struct, frozen=True, kw_only=True):
     """What this node does for `subord transfer` (docs/transfer.md): it may be the transfer host, where jobs leave for
-    another cluster and come from it. The agent of the node uses it, and `subord transfer setup` and `key`."""
+    another cluster and come from it. Daemon and agent read it at their start."""
 
     batch: Literal["", "gridengine", "slurm"] = ""
     """The batch system whose commands this node has; they run as its manager. Empty: this node is no transfer
