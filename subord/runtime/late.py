@@ -17,9 +17,9 @@ logger = logging.getLogger("subord")
 
 
 async def load(name: str) -> bool:
-    """Import the module unless it is there; False: it cannot be imported, which was logged."""
+    """Import the module unless it is there; False: it cannot be imported, which was logged. If it is there, other
+    tasks have no turn: a request asks for a dozen modules, and on a busy machine each turn takes long."""
     if _is_loaded(name):
-        await trio.lowlevel.checkpoint()
         return True
     try:
         await trio.to_thread.run_sync(importlib.import_module, name, abandon_on_cancel=True)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import socket
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager, suppress
+from contextlib import ExitStack, asynccontextmanager, suppress
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -36,9 +37,12 @@ from subord.api.http.server import (
     serve,
 )
 from subord.api.http.sockets import bind_tcp, bind_unix
+from subord.runtime import late
 from tests.api.fake_node_api import World
 
 LARGE_BYTES = 8 << 20
+TURNS_MAX = 8
+"""The listener begins, takes all connections, each is read, its handlers are found, it is handled, and answered."""
 
 
 async def echo(query: Query) -> Response:
@@ -212,6 +216,43 @@ async def test_what_the_daemon_loads_first_takes_no_time_of_the_client(
     autojump_clock.autojump_threshold = IO_S
     async with serving() as port:
         assert (await exchange(port, get("/echo"))).startswith(b"HTTP/1.1 200")
+
+
+class Turns(trio.abc.Instrument):
+    """The turns of the event loop, and in which of them each client had something to read."""
+
+    def __init__(self, clients: list[socket.socket]) -> None:
+        self.count = 0
+        self.answered: dict[socket.socket, int] = {}
+        self._clients = clients
+
+    def before_io_wait(self, timeout: float) -> None:  # noqa: ARG002
+        self.count += 1
+        for each in select.select(self._clients, (), (), 0)[0]:
+            self.answered.setdefault(each, self.count)
+
+
+@pytest.mark.parametrize("is_awaited", [True, False])
+async def test_requests_that_come_together_are_answered_in_few_turns(is_awaited: bool, tmp_path: Path) -> None:
+    """A turn of a daemon that gets little of a processor takes half a second."""
+    assert await late.load("h11")  # which takes turns of its own
+    sock = bind_unix(tmp_path / "sock")
+    with ExitStack() as stack:
+        clients = [stack.enter_context(socket.socket(socket.AF_UNIX)) for _ in range(ANSWERED_MAX)]
+        for each in clients:
+            each.connect(str(tmp_path / "sock"))
+            each.sendall(get("/echo"))
+        trio.lowlevel.add_instrument(turns := Turns(clients))
+        try:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(partial(serve, {"/echo": echo}, sock, awaited={"/echo"} if is_awaited else ()))
+                with trio.fail_after(IO_S):
+                    while len(turns.answered) < len(clients):
+                        await trio.lowlevel.checkpoint()
+                nursery.cancel_scope.cancel()
+        finally:
+            trio.lowlevel.remove_instrument(turns)
+    assert max(turns.answered.values()) <= TURNS_MAX
 
 
 async def large(_: Query) -> Response:

@@ -27,6 +27,7 @@ import trio
 from subord.api.http.host_check import FOREIGN_HOST
 from subord.core.carriage.blobs.bounds import CHUNK_BYTES_MAX
 from subord.runtime import late
+from subord.runtime.net.listening import Listener
 
 if TYPE_CHECKING:
     import h11
@@ -136,6 +137,13 @@ class _Slots:
         self.readers = trio.Semaphore(READERS_MAX)
         self._waiting: dict[trio.CancelScope, None] = {}
 
+    async def take_turn(self) -> None:
+        """Wait until fewer than ANSWERED_MAX are answered; if they are, other tasks do not come first."""
+        try:
+            self.turns.acquire_nowait()
+        except trio.WouldBlock:
+            await self.turns.acquire()
+
     @contextmanager
     def waiting(self) -> Iterator[trio.CancelScope]:
         """The scope of a waiting connection; cancelled when time is up, or its slot is needed."""
@@ -191,8 +199,7 @@ async def serve(
     connections are not affected.
     """
     find = app if callable(app) else partial(_found, Handlers(app, changes or {}, orders or {}, awaited))
-    sock.setblocking(False)
-    listener = trio.SocketListener(trio.socket.from_stdlib_socket(sock))
+    listener = Listener(sock)
     slots = _Slots()
 
     async def run(stream: trio.SocketStream) -> None:
@@ -278,7 +285,7 @@ class _Exchange:
                 limit.deadline = trio.current_time() + REQUEST_S_MAX
                 asked = await self._read(partial(self._find, find, limit))
             if asked is not None:
-                await self._slots.turns.acquire()
+                await self._slots.take_turn()
                 has_turn = True
         if asked is None:
             return
@@ -396,7 +403,7 @@ class _Exchange:
         await self._stream.send_all(b"".join(self._connection.send(event) or b"" for event in events))
 
     async def _answer(self, request: h11.Request, limit: trio.CancelScope) -> Response | EventStream | None:
-        """None: the client has left. `limit` ends the answer."""
+        """What is to be written; None: nothing more. `limit` ends the answer."""
         try:
             target = urlsplit(request.target.decode("ascii"))
             query = dict(parse_qsl(target.query, keep_blank_values=True, max_num_fields=8))
@@ -415,17 +422,21 @@ class _Exchange:
 
     async def _while_there(
         self, handled: Awaitable[Response | EventStream], limit: trio.CancelScope
-    ) -> Response | EventStream | None:
-        """The answer; None: the client left before, and nothing goes on for it. The handler ends in its own time: a
-        busy daemon answers late, but it answers."""
+    ) -> EventStream | None:
+        """Events that are to be sent; None: the answer is written, or the client left, and nothing goes on for it.
+        The handler ends in its own time: a busy daemon answers late, but it answers."""
         limit.deadline = inf
-        answer: Response | EventStream | None = None
+        events: EventStream | None = None
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._await_end, nursery.cancel_scope)
             answer = await handled
+            limit.deadline = trio.current_time() + ANSWER_S_MAX
+            if isinstance(answer, Response):  # here, because the end of the nursery takes two turns of the event loop
+                await self._write(answer)
+            else:
+                events = answer
             nursery.cancel_scope.cancel()
-        limit.deadline = trio.current_time() + ANSWER_S_MAX
-        return answer
+        return events
 
     async def _handled(self, method: str, path: str, query: Query) -> Response | EventStream:
         handlers = self._handlers

@@ -28,6 +28,7 @@ from subord.runtime.frames import Frames, Stream, frame
 from subord.runtime.net.answer_places import PLACE_S_MAX, Places
 from subord.runtime.net.carrier import Carrier
 from subord.runtime.net.edge_ends import EdgeEnds, Opening
+from subord.runtime.net.listening import Listener
 from subord.runtime.net.peer_query import AskFailure, Question, is_topic, understood, unknown_topic
 from subord.runtime.orders.driver import OrderDriver
 from subord.runtime.security.key_ring import RunningKeyRing
@@ -106,11 +107,9 @@ class Streams:
 
     async def serve(self, listening: socket.socket) -> None:
         """Serve incoming streams until cancelled."""
-        listening.setblocking(False)
-        listener = trio.SocketListener(trio.socket.from_stdlib_socket(listening))
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._ends.send_rings_forever, self._edges)
-            await trio.serve_listeners(self._serve_counted, [listener])
+            await trio.serve_listeners(self._serve_counted, [Listener(listening)])
 
     async def _serve_counted(self, stream: trio.SocketStream) -> None:
         """Serve one stream within the bound; `serve_listeners` closes it."""

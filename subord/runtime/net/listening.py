@@ -1,0 +1,41 @@
+"""Takes the connections that wait at a socket: many in one turn of the event loop.
+
+In: a listening socket. Out: its connections, one by one, as `trio.serve_listeners` asks for them. trio's own listener
+gives other tasks a turn after each. Where a daemon gets little of a processor, a turn takes half a second, and the
+twelfth of twelve requests waited for six seconds. Invariant: other tasks have their turn after ACCEPTED_MAX.
+"""
+
+from __future__ import annotations
+
+import socket
+
+import trio
+
+ACCEPTED_MAX = 16
+
+
+class Listener(trio.abc.Listener[trio.SocketStream]):
+    """Owns the socket. Errors are those of `trio.SocketListener`."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        sock.setblocking(False)
+        self._sock = sock
+        self._listener = trio.SocketListener(trio.socket.from_stdlib_socket(sock))
+        self._left = 0  # to take before other tasks have their turn
+
+    async def accept(self) -> trio.SocketStream:
+        """The next connection. Raises OSError, ClosedResourceError."""
+        if self._left:
+            self._left -= 1
+            try:
+                accepted, _ = self._sock.accept()
+            except OSError:
+                pass  # none waits, or the listener will say what is wrong
+            else:
+                return trio.SocketStream(trio.socket.from_stdlib_socket(accepted))
+        stream = await self._listener.accept()
+        self._left = ACCEPTED_MAX - 1
+        return stream
+
+    async def aclose(self) -> None:
+        await self._listener.aclose()
