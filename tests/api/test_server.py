@@ -22,12 +22,9 @@ from trio.testing import MockClock
 from subord.api.http.host_check import host_check
 from subord.api.http.server import (
     ANSWER_S_MAX,
-    ANSWERED_MAX,
     BODY_BYTES_MAX,
     HEADER_BYTES_MAX,
-    READERS_MAX,
     REQUEST_S_MAX,
-    WAITING_MAX,
     Call,
     EventStream,
     Query,
@@ -36,6 +33,7 @@ from subord.api.http.server import (
     failure,
     serve,
 )
+from subord.api.http.slots import ANSWERED_MAX, READERS_MAX, WAITING_MAX
 from subord.api.http.sockets import bind_tcp, bind_unix
 from subord.runtime import late
 from tests.api.fake_node_api import World

@@ -8,7 +8,7 @@ import pytest
 from chromium import Browser, Keys
 
 from subord.api.handlers.changes import CHANGES_MAX
-from subord.api.http.server import READERS_MAX
+from subord.api.http.slots import READERS_MAX
 from subord.api.models.document import time_text
 from subord.core.view import Liveness
 from tests.api.fake_node_api import World

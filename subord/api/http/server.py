@@ -13,8 +13,8 @@ import os
 import socket
 import ssl
 import struct
-from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from contextlib import suppress
 from functools import partial
 from math import inf
 from types import MappingProxyType
@@ -25,6 +25,7 @@ import msgspec
 import trio
 
 from subord.api.http.host_check import FOREIGN_HOST
+from subord.api.http.slots import ANSWERED_MAX, LOAD_S_MAX, READERS_MAX, Slots
 from subord.core.carriage.blobs.bounds import CHUNK_BYTES_MAX
 from subord.runtime import late
 from subord.runtime.net.listening import Listener
@@ -37,19 +38,11 @@ BODY_BYTES_MAX = 65_536
 """Of a POST for `orders`."""
 BLOB_PATHS = "/v1/blobs"
 """How paths begin that take a chunk of a blob, or the list of its chunks."""
-LOAD_S_MAX = 30.0
-"""To load h11 for the first connections. On a busy machine that takes seconds, and is not the fault of the client."""
 REQUEST_S_MAX = 5.0
 """From then on to the complete request, and to a slot for it."""
 ANSWER_S_MAX = 10.0
 """To make the answer and hand it to the kernel: the connection of a reader that stops reading is closed. To hand it
 over only, where a handler is awaited (`serve`)."""
-ANSWERED_MAX = 16
-"""Answered at the same time per socket; further requests wait."""
-READERS_MAX = 8
-"""How many of those may be readers of events; the next one gets 503."""
-WAITING_MAX = 64
-"""Connections without a request, or waiting for a slot; one more ends the wait of the one that has waited longest."""
 REFUSAL_S_MAX = 1.0
 """To tell a request that it got no slot."""
 READ_BYTES = 4096
@@ -129,36 +122,6 @@ Find = Callable[[str], Awaitable[Handlers | None]]
 """The handlers for a path, which may have to be loaded; None: they cannot be, which was logged."""
 
 
-class _Slots:
-    """The connections of one socket, waiting or being answered. A new one may end the wait of the longest waiting."""
-
-    def __init__(self) -> None:
-        self.turns = trio.Semaphore(ANSWERED_MAX)
-        self.readers = trio.Semaphore(READERS_MAX)
-        self._waiting: dict[trio.CancelScope, None] = {}
-
-    async def take_turn(self) -> None:
-        """Wait until fewer than ANSWERED_MAX are answered; if they are, other tasks do not come first."""
-        try:
-            self.turns.acquire_nowait()
-        except trio.WouldBlock:
-            await self.turns.acquire()
-
-    @contextmanager
-    def waiting(self) -> Iterator[trio.CancelScope]:
-        """The scope of a waiting connection; cancelled when time is up, or its slot is needed."""
-        if len(self._waiting) >= WAITING_MAX:
-            longest = next(iter(self._waiting))
-            del self._waiting[longest]
-            longest.cancel()
-        with trio.move_on_after(LOAD_S_MAX) as scope:
-            self._waiting[scope] = None
-            try:
-                yield scope
-            finally:
-                self._waiting.pop(scope, None)
-
-
 def document(value: object) -> Response:
     """A JSON document."""
     return Response(msgspec.json.encode(value))
@@ -200,7 +163,7 @@ async def serve(
     """
     find = app if callable(app) else partial(_found, Handlers(app, changes or {}, orders or {}, awaited))
     listener = Listener(sock)
-    slots = _Slots()
+    slots = Slots()
 
     async def run(stream: trio.SocketStream) -> None:
         with suppress(trio.BrokenResourceError):  # the client went away in the middle
@@ -264,7 +227,7 @@ def _secured(stream: trio.SocketStream, context: ssl.SSLContext | None) -> _Stre
 class _Exchange:
     """One connection: reads one request, writes one answer."""
 
-    def __init__(self, stream: _Stream, slots: _Slots, is_our_host: Callable[[str], bool]) -> None:
+    def __init__(self, stream: _Stream, slots: Slots, is_our_host: Callable[[str], bool]) -> None:
         self._stream = stream
         self._is_our_host = is_our_host
         self._slots = slots
