@@ -84,7 +84,7 @@ def pytest_collection() -> Generator[None, Any, None]:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """What is not of the tier is deselected, and pytest counts it in its last line.
 
-    Of several workers each takes a group at a time, the longest first, so that all end together.
+    Of several workers each takes a group at a time, in the order of FIRST.
     """
     if config.getoption("--quick") and config.getoption("--all"):
         raise pytest.UsageError("--quick or --all, not both")

@@ -7,6 +7,7 @@ import ssl
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -328,12 +329,16 @@ async def test_a_connection_is_heard_at_a_pace(hosts: Hosts) -> None:
         assert trio.current_time() - began > 2 * serving.GAP_S
 
 
-async def test_the_newest_connections_stay(hosts: Hosts) -> None:
+async def test_the_newest_connections_stay(hosts: Hosts, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The one that ends is counted with its own address."""
     async with serving_by(hosts.theirs) as served, asker(hosts.ours, served.address) as (oldest, counts):
-        await oldest.ask(b"x")
+        with monkeypatch.context() as patches:
+            patches.setattr(trio, "open_tcp_stream", partial(trio.open_tcp_stream, local_address="127.0.0.2"))
+            await oldest.ask(b"x")
         newer = [Asker([served.address], hosts.ours, Counts()) for _ in range(serving.CONNECTIONS_MAX)]
         for each in newer:
             await each.ask(b"x")
+        assert (served.counts.refused, served.counts.refused_last) == ({"crowded": 1}, "127.0.0.2: crowded")
         with pytest.raises(LinkError, match=r"was cut|has closed"):
             await oldest.ask(b"x")
         assert not counts.is_up

@@ -27,7 +27,10 @@ def managing_fault(config: ElasticConfig, plan: Plan) -> str:
     """Why this node cannot manage a cluster by a plan; "": nothing speaks against it. A trial starts and stops
     nothing."""
     if not config.batch:
-        return "elastic.batch is empty on this node, which the plan says has the queue: name its batch system"
+        return (
+            "elastic.batch is empty on this node, which the plan says has the queue: name its batch system and "
+            "restart the agent"
+        )
     if plan.options is not None and plan.options.decides == SLURM != config.batch:
         return f"elastic.batch of this node is {config.batch}, and the plan has --decides slurm: publish another plan"
     unknown = [each for each in plan.kinds if each not in kinds_of(config.kinds)]

@@ -255,8 +255,3 @@ class Pending:
     @property
     def is_open(self) -> bool:
         return self.stage is not Stage.OVER
-
-    @property
-    def is_direct(self) -> bool:
-        """Whether it has a stream of its own."""
-        return self.link is None or self.link.link == self.number

@@ -28,8 +28,14 @@ from subord.services.machines.managing.manager import Manager, Site
 from subord.services.machines.plan import Plan
 from subord.services.machines.servers import Servers
 
-NO_BATCH = "machines.batch is empty on this node, which the plan says has the queue: name its batch system"
-NO_KEY = "machines.key is empty on this node, which the plan says has the queue: name the key that signs orders"
+NO_BATCH = (
+    "machines.batch is empty on this node, which the plan says has the queue: name its batch system and restart "
+    "the agent"
+)
+NO_KEY = (
+    "machines.key is empty on this node, which the plan says has the queue: name the key that signs orders and "
+    "restart the agent"
+)
 make_servers: Callable[[Context], Servers] = DaemonServers
 make_adapter: Callable[..., Adapter] = adapter_of
 

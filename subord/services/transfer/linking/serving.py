@@ -72,7 +72,7 @@ class _Door:
         self._answer = answer
         self._counts = counts
         self._handshakes: Counter[str] = Counter()
-        self._accepted: dict[int, trio.CancelScope] = {}
+        self._accepted: dict[int, tuple[str, trio.CancelScope]] = {}
         self._number = 0
 
     async def served(self, stream: trio.SocketStream) -> None:
@@ -126,11 +126,11 @@ class _Door:
     async def _converse(self, stream: Secured, address: str) -> None:
         number = self._number = self._number + 1
         with trio.CancelScope() as scope:
-            self._accepted[number] = scope
+            self._accepted[number] = address, scope
             while len(self._accepted) > CONNECTIONS_MAX:
-                oldest = min(self._accepted)
-                self._accepted.pop(oldest).cancel()
-                self._counts.refuse(causes.CROWDED, address)
+                former, oldest = self._accepted.pop(min(self._accepted))
+                oldest.cancel()
+                self._counts.refuse(causes.CROWDED, former)
             try:
                 await self._answer_all(stream, address)
             finally:
