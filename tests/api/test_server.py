@@ -253,6 +253,24 @@ async def test_requests_that_come_together_are_answered_in_few_turns(is_awaited:
     assert max(turns.answered.values()) <= TURNS_MAX
 
 
+@pytest.mark.parametrize("is_awaited", [True, False])
+async def test_a_client_that_has_left_before_it_is_answered_costs_nothing_else(
+    is_awaited: bool, tmp_path: Path
+) -> None:
+    async def at_once(_: Query) -> Response:
+        return Response(b"{}")
+
+    sock = bind_unix(tmp_path / "sock")
+    with socket.socket(socket.AF_UNIX) as left:
+        left.connect(str(tmp_path / "sock"))
+        left.sendall(get("/at-once"))
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(partial(serve, {"/at-once": at_once}, sock, awaited={"/at-once"} if is_awaited else ()))
+        answer = await exchange_on(await trio.open_unix_socket(str(tmp_path / "sock")), get("/at-once"))
+        assert answer.startswith(b"HTTP/1.1 200")
+        nursery.cancel_scope.cancel()
+
+
 async def large(_: Query) -> Response:
     """More than the kernel keeps of one connection."""
     await trio.lowlevel.checkpoint()

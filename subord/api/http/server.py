@@ -395,7 +395,8 @@ class _Exchange:
             answer = await handled
             limit.deadline = trio.current_time() + ANSWER_S_MAX
             if isinstance(answer, Response):  # here, because the end of the nursery takes two turns of the event loop
-                await self._write(answer)
+                with suppress(trio.BrokenResourceError):  # which a nursery would raise in a group
+                    await self._write(answer)
             else:
                 events = answer
             nursery.cancel_scope.cancel()
