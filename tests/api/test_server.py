@@ -15,7 +15,7 @@ from tempfile import TemporaryDirectory
 import pytest
 import trio
 import trio.testing
-from conditions import IO_S
+from conditions import IO_S, WAIT_S_MAX
 from loops import over
 from trio.testing import MockClock
 
@@ -24,6 +24,7 @@ from subord.api.http.server import (
     ANSWER_S_MAX,
     BODY_BYTES_MAX,
     HEADER_BYTES_MAX,
+    READ_BYTES,
     REQUEST_S_MAX,
     Call,
     EventStream,
@@ -39,8 +40,8 @@ from subord.runtime import late
 from tests.api.fake_node_api import World
 
 LARGE_BYTES = 8 << 20
-TURNS_MAX = 8
-"""The listener begins, takes all connections, each is read, its handlers are found, it is handled, and answered."""
+TURNS_MAX = 10
+"""The listener begins, takes all connections, each is read, its handlers are found, it is handled, answered: 8."""
 
 
 async def echo(query: Query) -> Response:
@@ -244,13 +245,59 @@ async def test_requests_that_come_together_are_answered_in_few_turns(is_awaited:
         try:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(partial(serve, {"/echo": echo}, sock, awaited={"/echo"} if is_awaited else ()))
-                with trio.fail_after(IO_S):
+                with trio.fail_after(WAIT_S_MAX):
                     while len(turns.answered) < len(clients):
                         await trio.lowlevel.checkpoint()
                 nursery.cancel_scope.cancel()
         finally:
             trio.lowlevel.remove_instrument(turns)
+        assert all(each.recv(READ_BYTES).startswith(b"HTTP/1.1 200") for each in clients)
     assert max(turns.answered.values()) <= TURNS_MAX
+
+
+BURST = 150
+
+
+@pytest.mark.parametrize("turns", [1, 12])
+async def test_a_burst_is_answered_without_a_refusal(turns: int, tmp_path: Path) -> None:
+    """What does not fit waits in the kernel."""
+
+    async def some_turns_later(_: Query) -> Response:
+        for _ in range(turns):
+            await trio.lowlevel.checkpoint()
+        return Response(b"{}")
+
+    def ask() -> None:
+        with socket.socket(socket.AF_UNIX) as client:
+            client.connect(str(tmp_path / "sock"))
+            client.sendall(get("/later"))
+            begins.append(client.recv(READ_BYTES)[:12])
+
+    assert await late.load("h11")
+    begins: list[bytes] = []
+    sock = bind_unix(tmp_path / "sock")
+    threads = trio.CapacityLimiter(BURST)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(partial(serve, {"/later": some_turns_later}, sock, awaited={"/later"}))
+        async with trio.open_nursery() as asking:
+            for _ in range(BURST):
+                asking.start_soon(partial(trio.to_thread.run_sync, ask, limiter=threads))
+        nursery.cancel_scope.cancel()
+    assert begins == [b"HTTP/1.1 200"] * BURST
+
+
+async def test_a_client_that_has_ended_its_input_gets_a_long_answer_whole(tmp_path: Path) -> None:
+    """More than the kernel keeps of a connection, and the input ends while it is sent."""
+    sock = bind_unix(tmp_path / "sock")
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(partial(serve, {"/large": large}, sock, awaited={"/large"}))
+        async with await trio.open_unix_socket(str(tmp_path / "sock")) as stream:
+            await stream.send_all(get("/large"))
+            answer = bytes(await stream.receive_some(10))
+            await stream.send_eof()
+            answer += await read_all(stream)
+        assert len(answer.partition(b"\r\n\r\n")[2]) == LARGE_BYTES
+        nursery.cancel_scope.cancel()
 
 
 @pytest.mark.parametrize("is_awaited", [True, False])

@@ -39,7 +39,7 @@ BODY_BYTES_MAX = 65_536
 BLOB_PATHS = "/v1/blobs"
 """How paths begin that take a chunk of a blob, or the list of its chunks."""
 REQUEST_S_MAX = 5.0
-"""From then on to the complete request, and to a slot for it."""
+"""From when h11 is loaded to the complete request, and to a turn for it."""
 ANSWER_S_MAX = 10.0
 """To make the answer and hand it to the kernel: the connection of a reader that stops reading is closed. To hand it
 over only, where a handler is awaited (`serve`)."""
@@ -162,8 +162,8 @@ async def serve(
     connections are not affected.
     """
     find = app if callable(app) else partial(_found, Handlers(app, changes or {}, orders or {}, awaited))
-    listener = Listener(sock)
     slots = Slots()
+    listener = Listener(sock, has_room=lambda: slots.has_room)
 
     async def run(stream: trio.SocketStream) -> None:
         with suppress(trio.BrokenResourceError):  # the client went away in the middle
@@ -386,21 +386,21 @@ class _Exchange:
     async def _while_there(
         self, handled: Awaitable[Response | EventStream], limit: trio.CancelScope
     ) -> EventStream | None:
-        """Events that are to be sent; None: the answer is written, or the client left, and nothing goes on for it.
-        The handler ends in its own time: a busy daemon answers late, but it answers."""
+        """Events that are to be sent; None: the answer is written, or the client left and the handler was cancelled.
+        Otherwise the handler ends in its own time: a busy daemon answers late, but it answers."""
         limit.deadline = inf
-        events: EventStream | None = None
+        answer: Response | EventStream | None = None
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(self._await_end, nursery.cancel_scope)
-            answer = await handled
+            with trio.CancelScope() as waiting:  # a client that ends its input later still reads
+                nursery.start_soon(self._await_end, waiting)
+                answer = await handled
             limit.deadline = trio.current_time() + ANSWER_S_MAX
             if isinstance(answer, Response):  # here, because the end of the nursery takes two turns of the event loop
                 with suppress(trio.BrokenResourceError):  # which a nursery would raise in a group
                     await self._write(answer)
-            else:
-                events = answer
+                answer = None
             nursery.cancel_scope.cancel()
-        return events
+        return answer
 
     async def _handled(self, method: str, path: str, query: Query) -> Response | EventStream:
         handlers = self._handlers

@@ -29,8 +29,13 @@ class Slots:
         self.readers = trio.Semaphore(READERS_MAX)
         self._waiting: dict[trio.CancelScope, None] = {}
 
+    @property
+    def has_room(self) -> bool:
+        """Whether more connections may begin to wait at once without ending the wait of others."""
+        return len(self._waiting) < ANSWERED_MAX
+
     async def take_turn(self) -> None:
-        """Wait until fewer than ANSWERED_MAX are answered; if they are, other tasks do not come first."""
+        """Wait until fewer than ANSWERED_MAX are answered. Without a checkpoint if a turn is free."""
         try:
             self.turns.acquire_nowait()
         except trio.WouldBlock:
