@@ -390,9 +390,10 @@ class _Exchange:
         Otherwise the handler ends in its own time: a busy daemon answers late, but it answers."""
         limit.deadline = inf
         answer: Response | EventStream | None = None
+        waiting = trio.CancelScope()  # a client that ends its input later still reads
         async with trio.open_nursery() as nursery:
-            with trio.CancelScope() as waiting:  # a client that ends its input later still reads
-                nursery.start_soon(self._await_end, waiting)
+            nursery.start_soon(self._await_end, waiting)
+            with waiting:
                 answer = await handled
             limit.deadline = trio.current_time() + ANSWER_S_MAX
             if isinstance(answer, Response):  # here, because the end of the nursery takes two turns of the event loop
