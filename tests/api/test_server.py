@@ -40,8 +40,8 @@ from subord.runtime import late
 from tests.api.fake_node_api import World
 
 LARGE_BYTES = 8 << 20
-TURNS_MAX = 10
-"""The listener begins, takes all connections, each is read, its handlers are found, it is handled, answered: 8."""
+TURNS_MAX = 8
+"""The listener begins, takes all connections, each is read, its handlers are found, it is handled, and answered."""
 
 
 async def echo(query: Query) -> Response:

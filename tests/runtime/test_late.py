@@ -31,6 +31,15 @@ async def test_a_module_is_loaded_once(unloaded: str, monkeypatch: pytest.Monkey
     assert await late.load(unloaded)
 
 
+async def test_what_is_loaded_takes_no_turn_of_the_event_loop(unloaded: str) -> None:
+    """A checkpoint would notice the cancellation."""
+    assert await late.load(unloaded)
+    with trio.CancelScope() as scope:
+        scope.cancel()
+        assert await late.load(unloaded)
+    assert not scope.cancelled_caught
+
+
 @pytest.mark.parametrize("error", [ImportError("another release"), OSError(errno.EMFILE, "too many open files")])
 async def test_a_failure_is_logged(
     error: Exception, unloaded: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
