@@ -18,7 +18,7 @@ from tests.browser.conftest import PageOf
 from tests.browser.metrics_world import ERRORS, HEAT, IOWAIT, LOAD, MEMORY, publish
 from tests.browser.page_reader import found, row
 from tests.browser.served_page import large
-from tests.browser.test_page_overview import pixels, words
+from tests.browser.test_page_overview import NO_PROBLEMS, pixels, words
 
 SILENT = (12, 13, 30)
 
@@ -138,7 +138,7 @@ def test_a_colour_of_the_legend_shows_its_nodes_alone(browser: Browser, page_of:
 
 
 def test_a_rare_fault_is_seen_among_thousands(browser: Browser, page_of: PageOf) -> None:
-    page_of(cluster(5000))
+    page_of(cluster(5000), {"/v1/errors": NO_PROBLEMS})
     colour_by(browser, ERRORS)
     assert steps(browser) == {"up to 0": 4995, "over 0": 1, "no value": 4}
     browser.until(lambda: pixels(browser, "shade-8"), "the node in the strongest colour")

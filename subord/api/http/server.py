@@ -44,7 +44,7 @@ ANSWER_S_MAX = 10.0
 """To make the answer and hand it to the kernel: the connection of a reader that stops reading is closed. To hand it
 over only, where a handler is awaited (`serve`)."""
 REFUSAL_S_MAX = 1.0
-"""To tell a request that it got no slot."""
+"""To tell a request that it got no slot, or no answer in time."""
 READ_BYTES = 4096
 PATH_LOGGED_MAX = 100
 _CREDENTIALS = struct.Struct("=iII")  # struct ucred
@@ -133,6 +133,7 @@ def failure(status: int, sentence: str) -> Response:
 
 
 BUSY = failure(503, f"the daemon is busy with {ANSWERED_MAX} other requests: nothing was done; try again later")
+LATE = failure(503, f"the daemon has not made this answer within {ANSWER_S_MAX:g} s: it is busy; try again later")
 
 
 def is_owner(stream: trio.SocketStream) -> bool:
@@ -240,6 +241,13 @@ class _Exchange:
     def _read_bytes(self) -> int:
         return READ_BYTES if self._request is None else BODY_BYTES_MAX
 
+    @property
+    def _has_begun(self) -> bool:
+        """Whether a part of the answer is written."""
+        import h11  # noqa: PLC0415 - as in `_read`
+
+        return self._connection.our_state not in (h11.IDLE, h11.SEND_RESPONSE)
+
     async def run(self, find: Find) -> None:
         asked: h11.Request | Response | None = None
         has_turn = False
@@ -266,6 +274,9 @@ class _Exchange:
                     events = answer
             if events is not None:
                 await self._serve_events(events)
+            elif limit.cancelled_caught and not self._has_begun:
+                with trio.move_on_after(REFUSAL_S_MAX):
+                    await self._write(LATE)
         finally:
             self._slots.turns.release()
 
