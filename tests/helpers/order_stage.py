@@ -218,7 +218,8 @@ class Stage:
     def issue(self, position: Position, targets: Ranges | None, service: str = "read", left_s: float = 5.0) -> None:
         tag = b"%016d" % next(self._number)
         self._last = position, Cancel(tag)
-        self.feed(position, Issue(order_of(tag, service, b"", targets, position), left_s))
+        authority = b"signed" if SERVICES[service].has_effects else b""
+        self.feed(position, Issue(order_of(tag, service, b"", targets, position, authority=authority), left_s))
 
     def cancel(self) -> None:
         """The command of the last order ends."""

@@ -92,9 +92,13 @@ LEASE_MS_MAX: Final = 600_000
 CHECK_S: Final = 0.5
 CHECK_S_MAX: Final = 5.0
 """Until the first look whether a node still works at an order; each further pause is twice the last, up to this."""
+FLUSH_FIRST_S: Final = 0.5
+"""Results go up with the end of a question that takes less than this, or than a quarter of its time: frames that are
+not needed delay the whole answer where many nodes share a machine."""
 FLUSH_S: Final = 0.1
 FLUSH_SHARE: Final = 0.1
-"""Part answers go up after FLUSH_S, and after this share of the time since the order came, whichever is later."""
+"""Later, of orders with effects, where nodes are gone, and at the issuer, part answers go on after FLUSH_S, and after
+this share of the time since the order came, whichever is later."""
 LOOK_S: Final = 0.1
 LOOK_S_MAX: Final = 1.0
 LOOKS_MAX: Final = 24

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Iterable, Sequence
-from math import inf
 from typing import assert_never
 
 from subord.core.carriage.engine import bounds
@@ -394,9 +393,8 @@ class Engine:
             is_told = task.is_resolved and not task.remaining and not (task.is_every and task.lacks)
             if is_told or not (task.is_waiting or self._routing.waits(task, now)):
                 self._finish(task, now)
-            elif task.has_news and (task.fold or task.new_gone) and task.flush_at == inf:
-                pause_s = max(bounds.FLUSH_S, bounds.FLUSH_SHARE * (now - task.began_at))
-                self._due.plan(task, "flush_at", max(now, task.flushed_at + pause_s))
+            elif task.has_news and (at := task.next_flush_at(now)) < task.flush_at:
+                self._due.plan(task, "flush_at", at)
 
     def _flush(self, task: Task, now: float) -> None:
         """Pass on the results so far, and the nodes that are gone from here: the coordinator looks for them."""

@@ -194,6 +194,18 @@ class Task:
         """What the asker does not know: of a node that is gone from here it may have another cause by now."""
         return {cause: nodes - self.told_gone if cause in GONE else nodes for cause, nodes in self.missing.items()}
 
+    def next_flush_at(self, now: float) -> float:
+        """When the asker, or the command, gets what is new if the end does not come before; infinity: at the end.
+        Most questions end within FLUSH_FIRST_S, so frames of results wait for that; not those of nodes that are gone,
+        nor of orders with effects: the operator may see and cancel these at any time."""
+        is_gone = bool(self.new_gone)
+        if not (self.fold or is_gone):
+            return inf
+        is_soon = is_gone or self.asker is None or bool(self.order.authority)
+        first_s = bounds.FLUSH_S if is_soon else min(bounds.FLUSH_FIRST_S, (self.until - self.began_at) / 4)
+        pause_s = max(bounds.FLUSH_S, bounds.FLUSH_SHARE * (now - self.began_at))
+        return max(now, self.began_at + first_s, self.flushed_at + pause_s)
+
     def answer(self) -> Answer:
         """What is known; of nodes without result, those with a cause."""
         is_resolved = self.is_resolved and not (self.is_every and self.lacks)
