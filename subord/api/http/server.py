@@ -39,7 +39,7 @@ BODY_BYTES_MAX = 65_536
 BLOB_PATHS = "/v1/blobs"
 """How paths begin that take a chunk of a blob, or the list of its chunks."""
 REQUEST_S_MAX = 5.0
-"""From when h11 is loaded to the complete request, and to a turn for it."""
+"""From when h11 is loaded to the complete request, and to a place for it."""
 ANSWER_S_MAX = 10.0
 """To make the answer and hand it to the kernel: the connection of a reader that stops reading is closed. To hand it
 over only, where a handler is awaited (`serve`)."""
@@ -250,17 +250,17 @@ class _Exchange:
 
     async def run(self, find: Find) -> None:
         asked: h11.Request | Response | None = None
-        has_turn = False
+        has_place = False
         with self._slots.waiting() as limit:
             if await late.load("h11"):
                 limit.deadline = trio.current_time() + REQUEST_S_MAX
                 asked = await self._read(partial(self._find, find, limit))
             if asked is not None:
-                await self._slots.take_turn()
-                has_turn = True
+                await self._slots.take_place()
+                has_place = True
         if asked is None:
             return
-        if not has_turn:
+        if not has_place:
             with trio.move_on_after(REFUSAL_S_MAX):
                 await self._write(BUSY)
             return
@@ -278,7 +278,7 @@ class _Exchange:
                 with trio.move_on_after(REFUSAL_S_MAX):
                     await self._write(LATE)
         finally:
-            self._slots.turns.release()
+            self._slots.places.release()
 
     async def _find(self, find: Find, limit: trio.CancelScope, path: str) -> bool:
         """The handlers; False: they cannot be loaded. The time that takes does not count for the client."""

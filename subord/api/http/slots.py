@@ -1,7 +1,7 @@
 """How many connections of one socket wait, are answered, and read events.
 
-Input: connections that begin to wait, ask for a turn, and end. Output: which wait ends for a new one, and which has a
-turn. Invariant: each of the three has a bound.
+Input: connections that begin to wait, ask for a place, and end. Output: which wait ends for a new one, and which has
+a place among those that are answered. Invariant: each of the three has a bound.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ ANSWERED_MAX = 16
 READERS_MAX = 8
 """How many of those may be readers of events; the next one gets 503."""
 WAITING_MAX = 64
-"""Connections without a request, or waiting for a turn; one more ends the wait of the one that has waited longest."""
+"""Connections without a request, or waiting for a place; one more ends the wait of the one that waits longest."""
 
 
 class Slots:
     """The connections of one socket, waiting or being answered. A new one may end the wait of the longest waiting."""
 
     def __init__(self) -> None:
-        self.turns = trio.Semaphore(ANSWERED_MAX)
+        self.places = trio.Semaphore(ANSWERED_MAX)
         self.readers = trio.Semaphore(READERS_MAX)
         self._waiting: dict[trio.CancelScope, None] = {}
 
@@ -34,12 +34,12 @@ class Slots:
         """Whether more connections may begin to wait at once without ending the wait of others."""
         return len(self._waiting) < ANSWERED_MAX
 
-    async def take_turn(self) -> None:
-        """Wait until fewer than ANSWERED_MAX are answered. Without a checkpoint if a turn is free."""
+    async def take_place(self) -> None:
+        """Wait until fewer than ANSWERED_MAX are answered. Without a checkpoint if a place is free."""
         try:
-            self.turns.acquire_nowait()
+            self.places.acquire_nowait()
         except trio.WouldBlock:
-            await self.turns.acquire()
+            await self.places.acquire()
 
     @contextmanager
     def waiting(self) -> Iterator[trio.CancelScope]:

@@ -3,8 +3,7 @@
 The operator of the other cluster names the certificate in the plan there, so no authority is needed. Inputs are
 paths and texts; outputs are identities, certificates, and CertificateError with a sentence. Invariants: a file that
 is there is never replaced; a new one appears whole. The certificate does not expire, because it is trusted for being
-in the plan, and clocks of clusters may differ: to replace it, remove the file, and change the plan of the other
-cluster.
+in the plan, and clocks of clusters may differ: docs/transfer.md says how to replace it.
 
 All functions block. Loaded when a link is made: X.509 costs 2.5 MiB.
 """
