@@ -273,7 +273,8 @@ class ElasticConfig(msgspec.Struct, frozen=True, kw_only=True):
     as many slots as most hosts of the queue have."""
     start: Annotated[tuple[str, ...], msgspec.Meta(max_length=ELASTIC_ENTRIES_MAX)] = ()
     """The command that starts a node; `stop` must be given, too. It gets a name and a kind as further words, and
-    prints the address. For a name that is started already it starts no second node, and prints the address of the first."""
+    prints the address. For a name that is started already it starts no second node, and prints the address of the
+    first."""
     stop: Annotated[tuple[str, ...], msgspec.Meta(max_length=ELASTIC_ENTRIES_MAX)] = ()
     """The command that ends a node for good. It gets a name as a further word, and ends with 0 if there is no such
     node."""
