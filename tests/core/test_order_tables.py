@@ -13,6 +13,7 @@ from loops import over
 from subord.core.carriage.engine import bounds, causes
 from subord.core.carriage.engine.acting.tags import Step, Tags
 from subord.core.carriage.engine.causes import (
+    MOVED,
     NO_TIME,
     OUTCOME_UNKNOWN,
     SENTENCES,
@@ -24,10 +25,11 @@ from subord.core.carriage.engine.causes import (
 from subord.core.carriage.engine.due import Due
 from subord.core.carriage.engine.folding import Fold, Room, told_frames
 from subord.core.carriage.engine.frames import Ask, Told, Unreadable, decode, encode, is_frame, order_of
-from subord.core.carriage.engine.interface import Lane, Outcome
+from subord.core.carriage.engine.interface import Lane, Opened, Outcome, Role
 from subord.core.carriage.engine.lanes import CREDITS, Credit, Incoming, Outgoing, decode_credit, encode_credit
+from subord.core.carriage.engine.links import LinkState
 from subord.core.carriage.engine.ranges import POSITION_MAX, Ranges
-from subord.core.carriage.engine.tasks import Task
+from subord.core.carriage.engine.tasks import Asker, Task
 
 TAG = b"0123456789abcdef"
 DIGEST, OTHER = b"d" * 32, b"o" * 32
@@ -133,9 +135,33 @@ def test_an_empty_answer_is_one_frame() -> None:
 # -- one order ----------------------------------------------------------------------------------------------
 
 
-def task(targets: str) -> Task:
-    order = order_of(TAG, "read", b"", ranges(targets), 1)
-    return Task(order, None, ranges(targets), climbs=True, attempt=0, began_at=0.0, until=1.0, room=Room())
+def task(targets: str, *, asker: Asker | None = None, authority: bytes = b"", until: float = 1.0) -> Task:
+    order = order_of(TAG, "read", b"", ranges(targets), 1, authority=authority)
+    return Task(order, asker, ranges(targets), climbs=True, attempt=0, began_at=0.0, until=until, room=Room())
+
+
+ASKER = Asker(LinkState(Opened(("edge", 1), 1, Role.LEADER)), 7)
+
+
+@pytest.mark.parametrize(
+    ("each", "gone", "at"),
+    [
+        (task("1-4", asker=ASKER, until=8.0), False, bounds.FLUSH_FIRST_S),
+        (task("1-4", asker=ASKER, until=1.0), False, 0.25),
+        (task("1-4", asker=ASKER, until=8.0), True, bounds.FLUSH_S),
+        (task("1-4", asker=ASKER, until=8.0, authority=b"signed"), False, bounds.FLUSH_S),
+        (task("1-4", until=8.0), False, bounds.FLUSH_S),
+    ],
+    ids=["question", "short question", "gone nodes", "effects", "issuer"],
+)
+def test_when_first_results_go_on(each: Task, gone: bool, at: float) -> None:
+    assert each.next_flush_at(0.01) == inf
+    each.fold.add(b"x", each.take(ranges("1")))
+    if gone:
+        each.miss(ranges("2"), MOVED)
+    assert each.next_flush_at(0.01) == at
+    each.flushed_at = 3.0
+    assert each.next_flush_at(3.0) == pytest.approx(3.0 + 3.0 * bounds.FLUSH_SHARE)
 
 
 def test_a_node_counts_once_and_a_result_replaces_a_cause() -> None:

@@ -241,13 +241,6 @@ class _Exchange:
     def _read_bytes(self) -> int:
         return READ_BYTES if self._request is None else BODY_BYTES_MAX
 
-    @property
-    def _has_begun(self) -> bool:
-        """Whether a part of the answer is written."""
-        import h11  # noqa: PLC0415 - as in `_read`
-
-        return self._connection.our_state not in (h11.IDLE, h11.SEND_RESPONSE)
-
     async def run(self, find: Find) -> None:
         asked: h11.Request | Response | None = None
         has_place = False
@@ -274,9 +267,8 @@ class _Exchange:
                     events = answer
             if events is not None:
                 await self._serve_events(events)
-            elif limit.cancelled_caught and not self._has_begun:
-                with trio.move_on_after(REFUSAL_S_MAX):
-                    await self._write(LATE)
+            elif limit.cancelled_caught:
+                await self._tell_late()
         finally:
             self._slots.places.release()
 
@@ -315,6 +307,16 @@ class _Exchange:
                     return failure(413, f"a body of more than {most} bytes is not served here: nothing was changed")
             else:
                 return self._request if isinstance(event, h11.EndOfMessage) else None
+
+    async def _tell_late(self) -> None:
+        """Unless a part of the answer is written. To a POST no status says it: what was asked for may have happened,
+        which clients conclude from a connection that ends early."""
+        import h11  # noqa: PLC0415 - as in `_read`
+
+        is_reading = self._request is not None and self._request.method != b"POST"
+        if is_reading and self._connection.our_state is h11.SEND_RESPONSE:
+            with trio.move_on_after(REFUSAL_S_MAX):
+                await self._write(LATE)
 
     async def _serve_events(self, events: EventStream) -> None:
         """Until the reader leaves or stops reading."""
