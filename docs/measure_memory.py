@@ -127,7 +127,10 @@ def _enter_namespace() -> None:
 def _program(checkout: Path) -> Run:
     text = (checkout / "subord" / "__init__.py").read_text(encoding="utf-8")
     git = subprocess.run(["git", "-C", checkout, "rev-parse", "--short", "HEAD"], capture_output=True, text=True)  # noqa: PLW1510, S603, S607
-    return {"version": text.split('"')[-2], "commit": git.stdout.strip()}
+    version = re.search(r'^__version__ = "(.+)"', text, re.MULTILINE)
+    if version is None:
+        raise LabError(f"{checkout}/subord/__init__.py names no version: is this a checkout of subord?")
+    return {"version": version[1], "commit": git.stdout.strip()}
 
 
 def _of_checkout(checkout: Path, scratch: Path, *, with_neighbour: bool) -> Iterator[Run]:

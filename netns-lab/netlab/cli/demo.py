@@ -15,7 +15,7 @@ NODES = 30
 FANOUT = 3
 VICTIM = 3
 STABLE_S_MAX = 60.0
-ALONE_MIB = 44
+ALONE_MIB = 49
 """Resident memory of one daemon with a neighbour; measured, see docs/evaluation/rest.md."""
 
 
