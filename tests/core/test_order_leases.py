@@ -7,7 +7,7 @@ import pytest
 
 from subord.core.carriage.engine import bounds
 from subord.core.carriage.engine.engine import Engine
-from subord.core.carriage.engine.frames import Check, End, Lost, Told, decode, encode
+from subord.core.carriage.engine.frames import Ack, Ask, Check, End, Lost, Told, decode, encode
 from subord.core.carriage.engine.interface import (
     Act,
     Acted,
@@ -217,3 +217,25 @@ def test_a_frame_of_an_earlier_build_says_nothing_of_leases(body: msgspec.Struct
     assert words[-1] == 15_000
     assert decode(msgspec.msgpack.encode((9, 0, words[:-1]))).body == body
     assert decode(msgspec.msgpack.encode((9, 0, [*words, "more"]))).body == body
+
+
+def test_the_round_trip_is_that_of_one_frame() -> None:
+    """Renewals and checks are acknowledged alike, and may be under way at once: of two acknowledgements the first was
+    taken for that of the second, so a link of 0.2 s had a round trip of 0 s, and its peer counted as hung. Each
+    acknowledgement takes a little longer here, so a check is sent just before that of the renewal comes."""
+    engine = engine_of()
+    engine.handle(Opened("link", 2, Role.SUBORDINATE, 9, knows_orders=True, round_trip_s=0.2), 0.0)
+    acks: list[tuple[float, Ack]] = []
+    actions, now, delay_s = engine.handle(Issue(order("write"), LONG_S), 0.0), 0.0, 0.2
+    while now < 50.0:
+        for each in bodies(actions):
+            if isinstance(each, Ask | Check):
+                acks.append((now + delay_s, Ack(each.number)))
+                delay_s += 0.001
+        if acks and acks[0][0] <= engine.deadline:
+            now, answer = acks.pop(0)
+            actions = hear(engine, answer, now)
+        else:
+            now = engine.deadline
+            actions = engine.handle(Wakeup(), now)
+        assert engine._links.of["link"].round_trip_s >= 0.2

@@ -87,6 +87,7 @@ class Asking:
         body = Ask(pending.number, pending.climbs, task.attempt, left_ms, part.flat(), task.order, passed, lease_ms)
         pending.is_held = True
         pending.stage, pending.link, pending.asked_at = Stage.ASKED, link, now
+        pending.sent(now)
         link.asked[pending.number] = pending
         if opens:
             self._links.call(link, body)
@@ -145,9 +146,10 @@ class Asking:
     def on_ack(self, pending: Pending, now: float) -> None:
         """The peer works at the question."""
         assert pending.link is not None
-        if not pending.is_heard:
-            pending.link.measure(now - pending.asked_at)
-            self.slowness.note(now - pending.asked_at, now)
+        delay_s = pending.acknowledged(now)
+        if delay_s is not None:
+            pending.link.measure(delay_s)
+            self.slowness.note(delay_s, now)
         pending.is_heard = pending.is_known = True
         self.slowness.settle(pending.number)
         if pending.is_open:
@@ -241,7 +243,7 @@ class Asking:
         if not pending.is_open or link is None:
             return
         if pending.is_heard:
-            self._links.send(link, Check(pending.number, _lease_ms(task, now)))
+            self._check(link, pending, now)
             pending.is_heard, pending.asked_at = False, now
             pending.pause_s = min(2 * pending.pause_s, bounds.CHECK_S_MAX)
         is_doubted = pending.stage is Stage.DOUBTED
@@ -310,7 +312,11 @@ class Asking:
     def renew(self, task: Task, now: float) -> None:
         """Pass a renewal on, also to peers that this node has given up: what they still tell counts."""
         for link, pending in self._held(task):
-            self._links.send(link, Check(pending.number, _lease_ms(task, now)))
+            self._check(link, pending, now)
+
+    def _check(self, link: LinkState, pending: Pending, now: float) -> None:
+        pending.sent(now)
+        self._links.send(link, Check(pending.number, _lease_ms(pending.task, now)))
 
     def _held(self, task: Task) -> list[tuple[LinkState, Pending]]:
         """The questions that peers may still hold."""

@@ -257,6 +257,10 @@ class Pending:
         """When the question, or the last check, was sent."""
         self.is_heard = False
         """Whether the peer has acknowledged since `asked_at`."""
+        self.sent_at = -inf
+        """When the last frame was sent that the peer acknowledges, also a renewal."""
+        self.unacknowledged = 0
+        """How many such frames are under way."""
         self.is_known = False
         """Whether the peer has ever acknowledged."""
         self.is_held = False
@@ -267,3 +271,14 @@ class Pending:
     @property
     def is_open(self) -> bool:
         return self.stage is not Stage.OVER
+
+    def sent(self, now: float) -> None:
+        """A frame that the peer acknowledges is on its way."""
+        self.sent_at = now
+        self.unacknowledged += 1
+
+    def acknowledged(self, now: float) -> float | None:
+        """How long the acknowledgement took; None: it may be that of another frame than the last."""
+        delay_s = now - self.sent_at if self.unacknowledged == 1 else None
+        self.unacknowledged = max(0, self.unacknowledged - 1)
+        return delay_s
