@@ -2,12 +2,14 @@
 
 Inputs are orders that begin and end, and times; output is the order that begins next. Without this, very many orders
 at once would each take so much longer that none is answered in time. Invariants: at most ACTIVE_MAX orders hold a
-place, each for SLOT_S at most; places go in the order of arrival.
+place, of them READINGS_ACTIVE_MAX readings, each for SLOT_S at most; places go in the order of arrival, but an order
+that an operator has signed does not wait for a reading.
 """
 
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterable, Iterator
 
 from subord.core.carriage.engine import bounds
 from subord.core.carriage.engine.due import Due
@@ -32,12 +34,19 @@ class Admission:
             return True
         if task.is_queued:  # an answer to an earlier attempt has it climb again
             return False
+        if task not in self._admissible((task,)):
+            task.is_queued = True
+            self._queue.append(task)
+            return False
+        self._hold(task, now)
+        return True
+
+    def _admissible(self, tasks: Iterable[Task]) -> Iterator[Task]:
+        """Those that may have a place now."""
         if len(self._holders) < bounds.ACTIVE_MAX:
-            self._hold(task, now)
-            return True
-        task.is_queued = True
-        self._queue.append(task)
-        return False
+            readings = sum(not each.order.authority for each in self._holders)
+            may_read = readings < bounds.READINGS_ACTIVE_MAX
+            yield from (each for each in tasks if may_read or each.order.authority)
 
     def _hold(self, task: Task, now: float) -> None:
         task.is_queued = False
@@ -53,8 +62,8 @@ class Admission:
 
     def following(self, now: float) -> Task | None:
         """The next order that has a place now; None: there is no such order."""
-        if not self._queue or len(self._holders) >= bounds.ACTIVE_MAX:
-            return None
-        task = self._queue.popleft()
-        self._hold(task, now)
+        task = next(self._admissible(self._queue), None)
+        if task is not None:
+            self._queue.remove(task)
+            self._hold(task, now)
         return task
