@@ -239,7 +239,7 @@ def test_lies_count_nowhere() -> None:
 def test_a_node_that_is_late_does_not_act() -> None:
     """When the node is called, the order has a place, and its time is over."""
     engine = engine_of()
-    for number in range(bounds.READINGS_ACTIVE_MAX):
+    for number in range(bounds.READINGS_ACTIVE_MIN):
         engine.handle(Issue(order(tag=b"%016d" % number), 60.0), 0.0)
     engine.handle(Issue(order(), bounds.SLOT_S + 0.5), 0.0)
     actions = engine.handle(Wakeup(), 9.0)
@@ -251,15 +251,15 @@ def test_orders_wait_for_a_place_in_turn() -> None:
     """Node 2 is stopped, so each order holds its place for a while."""
     stage = Stage({1: 0, 2: 1, 3: 1})
     stage.stop(2)
-    for _ in range(bounds.READINGS_ACTIVE_MAX + 2):
+    for _ in range(bounds.READINGS_ACTIVE_MIN + 2):
         stage.issue(1, None)
     stage.run(0.3)
-    assert len(stage.engines[1]._routing.admission) == bounds.READINGS_ACTIVE_MAX + 2
+    assert len(stage.engines[1]._routing.admission) == bounds.READINGS_ACTIVE_MIN + 2
     stage.run(0.5)
-    assert len(stage.answers) == bounds.READINGS_ACTIVE_MAX
+    assert len(stage.answers) == bounds.READINGS_ACTIVE_MIN
     stage.run(0.8)
     assert [dict(each.missing) for each in stage.answers] == [{"silent": Ranges.of([2])}] * (
-        bounds.READINGS_ACTIVE_MAX + 2
+        bounds.READINGS_ACTIVE_MIN + 2
     )
     assert stage.engines[1].sizes["admission"] == 0
 
@@ -267,7 +267,7 @@ def test_orders_wait_for_a_place_in_turn() -> None:
 def test_an_order_without_a_place_is_busy() -> None:
     stage = Stage({1: 0, 2: 1, 3: 1})
     stage.stop(2)
-    for _ in range(bounds.READINGS_ACTIVE_MAX):
+    for _ in range(bounds.READINGS_ACTIVE_MIN):
         stage.issue(1, None)
     stage.issue(1, None, left_s=0.4)
     stage.run(0.5)
@@ -398,7 +398,7 @@ def test_an_order_that_waited_for_a_place_and_has_no_node_to_ask_ends() -> None:
     stage = Stage({1: 0, 2: 1, 3: 1})
     stage.act_s[3] = 50.0
     stage.missing.add(2)
-    for _ in range(bounds.READINGS_ACTIVE_MAX):
+    for _ in range(bounds.READINGS_ACTIVE_MIN):
         stage.issue(1, Ranges.of([3]), left_s=60.0)
     stage.issue(1, Ranges.of([2]), left_s=60.0)
     stage.run(bounds.SLOT_S + bounds.SETTLE_S + 1.0)
@@ -496,13 +496,13 @@ def test_an_answer_to_an_earlier_attempt_queues_an_order_once() -> None:
         pass_until(engine, asked, engine.deadline)
     engine.handle(Arrived("up", encode(9, 1, Ack(asks[1].number))), 1.0)
     pass_until(engine, [], now := bounds.SLOT_S)
-    for number in range(bounds.READINGS_ACTIVE_MAX):
+    for number in range(bounds.READINGS_ACTIVE_MIN):
         engine.handle(Issue(order_of(b"%016d" % number, "read", b"", None, 3), 60.0), now)
     for each in reversed(asks):
         told = Told(each.number, is_last=True, lacks="no coordinator")
         engine.handle(Arrived("up", encode(9, 1, told)), now)
         pass_until(engine, [], now := now + 0.5)
-    assert engine.sizes["admission"] == bounds.READINGS_ACTIVE_MAX + 1
+    assert engine.sizes["admission"] == bounds.READINGS_ACTIVE_MIN + 1
     engine.handle(Cancel(TAG), now)
     pass_until(engine, [], 70.0)
     assert (engine.sizes["orders"], engine.sizes["admission"]) == (0, 0)

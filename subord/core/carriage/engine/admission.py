@@ -1,9 +1,10 @@
 """Which orders an issuer gives, and a coordinator distributes, now, and which wait for a place.
 
-Inputs are orders that begin and end, and times; output is the order that begins next. Without this, very many orders
-at once would each take so much longer that none is answered in time. Invariants: at most ACTIVE_MAX orders hold a
-place, of them READINGS_ACTIVE_MAX readings, each for SLOT_S at most; places go in the order of arrival, but an order
-that an operator has signed does not wait for a reading.
+Inputs are orders that begin and end, times, and whether messages are late; output is the order that begins next.
+Without this, very many orders at once would each take so much longer that none is answered in time. No node knows how
+many readings all nodes together can take at once, so it begins with few. Signed orders are fewer, run for long, and
+must be passed on again before their leases are over, so they do not wait for readings. Invariants: at most ACTIVE_MAX
+orders hold a place, each for SLOT_S at most; places of either kind go in the order of arrival.
 """
 
 from __future__ import annotations
@@ -13,14 +14,18 @@ from collections.abc import Iterable, Iterator
 
 from subord.core.carriage.engine import bounds
 from subord.core.carriage.engine.due import Due
+from subord.core.carriage.engine.slowness import Slowness
 from subord.core.carriage.engine.tasks import Task
 
 
 class Admission:
     """The places of one node."""
 
-    def __init__(self, due: Due) -> None:
+    def __init__(self, due: Due, slowness: Slowness) -> None:
         self._due = due
+        self._slowness = slowness
+        self._readings_max = bounds.READINGS_ACTIVE_MIN
+        """How many readings may have a place now."""
         self._holders: dict[Task, None] = {}
         self._queue: deque[Task] = deque()
 
@@ -44,18 +49,26 @@ class Admission:
     def _admissible(self, tasks: Iterable[Task]) -> Iterator[Task]:
         """Those that may have a place now."""
         if len(self._holders) < bounds.ACTIVE_MAX:
-            readings = sum(not each.order.authority for each in self._holders)
-            may_read = readings < bounds.READINGS_ACTIVE_MAX
+            may_read = self._readings < self._readings_max
             yield from (each for each in tasks if may_read or each.order.authority)
+
+    @property
+    def _readings(self) -> int:
+        return sum(not each.order.authority for each in self._holders)
 
     def _hold(self, task: Task, now: float) -> None:
         task.is_queued = False
         self._holders[task] = None
         self._due.plan(task, "slot_until", now + bounds.SLOT_S)
 
-    def leave(self, task: Task) -> None:
+    def leave(self, task: Task, now: float) -> None:
         """The order is over, or has held its place for SLOT_S."""
-        self._holders.pop(task, None)
+        if task in self._holders:
+            del self._holders[task]
+            if not task.order.authority:
+                is_quick = self._readings > 0 and not self._slowness.is_late(now)
+                more = min(self._readings_max + 1, bounds.ACTIVE_MAX)
+                self._readings_max = more if is_quick else bounds.READINGS_ACTIVE_MIN
         if task.is_queued:
             task.is_queued = False
             self._queue.remove(task)

@@ -30,9 +30,9 @@ ORDERS_OF_ONE_MAX: Final = 64
 """Of them of one issuer."""
 ACTIVE_MAX: Final = 16
 """Orders that a node gives or distributes at once; others wait."""
-READINGS_ACTIVE_MAX: Final = 4
-"""Of them, orders without authority. These take milliseconds, so few at once are many in a second, and any number of
-them may come."""
+READINGS_ACTIVE_MIN: Final = 4
+"""Of them, orders without authority where none was under way, and while messages take longer than ACK_S_MIN. There is
+one place more for each that becomes free."""
 PASSED_MAX: Final = 128
 """Nodes that an order climbs through; it does not climb in a circle."""
 OPEN_MAX: Final = 4_096

@@ -36,7 +36,7 @@ class Routing:
         self._asking = asking
         self._acting = acting
         self._due = due
-        self.admission = Admission(due)
+        self.admission = Admission(due, asking.slowness)
         self.pass_targets: Callable[[Task, Ranges], None] = lambda _task, _targets: None
         """Tells the asker the targets of an order for all members; engine.py sets it."""
         asking.climb = self.climb
@@ -90,7 +90,7 @@ class Routing:
 
     def leave(self, task: Task, now: float) -> None:
         """The task is over or has had its time; orders that wait have its place."""
-        self.admission.leave(task)
+        self.admission.leave(task, now)
         while (following := self.admission.following(now)) is not None:
             if following.coordinates:
                 self._distribute(following, self._tree.split(following.remaining), now)

@@ -30,6 +30,10 @@ class Slowness:
         """The longest delay, halved for each SLOW_HALF_S since."""
         return self._longest_s * 0.5 ** ((now - self._at) / bounds.SLOW_HALF_S) if self._longest_s else 0.0
 
+    def is_late(self, now: float) -> bool:
+        """Whether an acknowledgement, or a call of this node, took longer of late than it may on quick machines."""
+        return self._delay_s(now) > bounds.ACK_S_MIN
+
     def doubt(self, number: int, peer: Position) -> None:
         """The peer has not acknowledged this question."""
         self._doubted[number] = peer
