@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
+import order_stage
 import pytest
+from order_stage import Stage
 
 from subord.core.carriage.engine import bounds
 from subord.core.carriage.engine.admission import Admission
 from subord.core.carriage.engine.due import Due
 from subord.core.carriage.engine.folding import Room
 from subord.core.carriage.engine.frames import order_of
+from subord.core.carriage.engine.interface import Action, Finished, Opened, Role, Transmit
+from subord.core.carriage.engine.links import LinkState
 from subord.core.carriage.engine.ranges import Ranges
 from subord.core.carriage.engine.slowness import Slowness
-from subord.core.carriage.engine.tasks import Task
+from subord.core.carriage.engine.tasks import Asker, Task
+from subord.core.view import Position
 
 
 def orders(words: str) -> list[Task]:
-    """`r`: a reading; `s`: an order that an operator has signed."""
+    """`r`: a reading; `s`: an order with an authority; `R` and `S`: the same of another asker."""
+    other = Asker(LinkState(Opened("link", 2, Role.SUBORDINATE, 1)), 1)
     return [
         Task(
-            order_of(bytes(16), "service", b"", None, 1, authority=b"x" if word == "s" else b""),
-            None,
+            order_of(bytes(16), "service", b"", None, 1, authority=b"x" if word in "sS" else b""),
+            other if word.isupper() else None,
             Ranges.of([1]),
             climbs=True,
             attempt=0,
@@ -59,9 +65,13 @@ def test_as_many_begin_as_have_a_place(come: str, begin: str) -> None:
         ("s" * 16 + "rs", [0], [16]),
         ("s" * 12 + "rrrr" + "rs", [0], [17]),  # a reading before it still has no place
         ("s" * 12 + "rrrr" + "rs", [12], [16]),
+        ("rrrr" + "rrRR", [0], [6, 7]),  # a place is for the asker that has the fewest
+        ("rrrr" + "rrRR", [0, 1], [6, 7, 4, 5]),
+        ("rrRR" + "rrRR", [2], [6, 4]),
+        ("s" * 16 + "ssS", [0], [18]),
     ],
 )
-def test_those_that_wait_follow_in_the_order_of_arrival(come: str, over: list[int], follow: list[int]) -> None:
+def test_those_that_wait_follow(come: str, over: list[int], follow: list[int]) -> None:
     admission, tasks = Admission(Due(), Slowness()), orders(come)
     for each in tasks:
         admission.enter(each, 0.0)
@@ -92,13 +102,51 @@ def test_few_readings_have_places_while_messages_are_late() -> None:
     assert under_way == [7, 10, 7, 4, 4, 7]
 
 
-def test_readings_never_take_more_places_than_there_are() -> None:
+def test_readings_leave_places_to_orders_with_authority() -> None:
     admission, tasks = Admission(Due(), Slowness()), orders("r" * 90)
     begun = [number for number, each in enumerate(tasks) if admission.enter(each, 0.0)]
     for _ in range(40):
         admission.leave(tasks[begun.pop(0)], 0.0)
         begun += followers(admission, tasks, 0.0)
-    assert len(begun) == bounds.ACTIVE_MAX
+    assert len(begun) == bounds.READINGS_ACTIVE_MAX
+    assert [admission.enter(each, 0.0) for each in orders("sssss")] == [True] * 4 + [False]
+
+
+def test_new_readings_have_few_places_while_messages_are_late() -> None:
+    slowness = Slowness()
+    admission, tasks = Admission(Due(), slowness), orders("r" * 12)
+    for each in tasks:
+        admission.enter(each, 0.0)
+    for each in tasks[:6]:
+        admission.leave(each, 0.0)
+        followers(admission, tasks, 0.0)
+    first, *others = orders("rrr")
+    assert admission.enter(first, 0.9)
+    slowness.note(1.2 * bounds.ACK_S_MIN, 1.0)
+    assert not any(admission.enter(each, 1.1) for each in others)
+
+
+@pytest.mark.parametrize(
+    ("role", "round_trip_s", "delay_s", "is_late"),
+    [
+        (Role.SUBORDINATE, 0.001, 0.24, False),
+        (Role.SUBORDINATE, 0.001, 0.26, True),
+        (Role.LEADER, 0.2, 0.79, False),
+        (Role.LEADER, 0.2, 0.81, True),
+        (Role.CALLED, 0.001, 0.49, False),
+        (Role.CALLED, 0.001, 0.51, True),
+        (Role.CALLED, 0.1, 0.99, False),
+        (Role.CALLED, 0.1, 1.01, True),
+    ],
+)
+def test_what_is_late_depends_on_the_round_trip_of_the_open_link(
+    role: Role, round_trip_s: float, delay_s: float, is_late: bool
+) -> None:
+    link = LinkState(Opened("link", 2, role, 1, round_trip_s=round_trip_s))
+    link.measure(0.25)
+    slowness = Slowness()
+    slowness.note(delay_s, 1.0, link.quick_ack_s)
+    assert slowness.is_late(1.1) == is_late
 
 
 def test_a_place_is_held_for_a_time() -> None:
@@ -106,3 +154,104 @@ def test_a_place_is_held_for_a_time() -> None:
     (task,) = orders("r")
     Admission(due, Slowness()).enter(task, 1.0)
     assert (due.deadline, due.take(1.0 + bounds.SLOT_S)) == (1.0 + bounds.SLOT_S, (task, "slot_until"))
+
+
+# -- of engines ---------------------------------------------------------------------------------------------
+
+
+class Slow(Stage):
+    """What node `slow` sends comes 0.3 s later."""
+
+    slow = 0
+
+    def _transmit(self, position: Position, action: Transmit) -> None:
+        if position == self.slow:
+            self.at(0.3, lambda: super(Slow, self)._transmit(position, action))
+        else:
+            super()._transmit(position, action)
+
+
+def star(*subordinates: Position) -> Slow:
+    return Slow({1: 0, **dict.fromkeys(subordinates, 1)})
+
+
+def under_way(stage: Stage, position: Position) -> int:
+    """Orders at the node that acts without end."""
+    return sum(each == position for each, _ in stage.acted)
+
+
+def test_an_order_with_authority_does_not_wait_for_readings() -> None:
+    stage = star(2, 3)
+    stage.act_s[2] = 50.0
+    for _ in range(63):
+        stage.issue(1, Ranges.of([2]), left_s=60.0)
+    stage.run(4.1)
+    assert under_way(stage, 2) > bounds.ACTIVE_MAX
+    stage.issue(1, Ranges.of([3]), "write")
+    stage.run(0.1)
+    assert [each.targets for each in stage.answers] == [Ranges.of([3])]
+
+
+@pytest.mark.parametrize(("is_slow", "begun"), [(False, 5), (True, 4)])
+def test_more_begin_than_end_unless_an_acknowledgement_was_late(is_slow: bool, begun: int) -> None:
+    stage = star(2, 3)
+    stage.act_s[2] = 50.0
+    stage.slow = 3 if is_slow else 0
+    stage.issue(1, Ranges.of([3]))
+    for _ in range(12):
+        stage.issue(1, Ranges.of([2]), left_s=60.0)
+    stage.run(1.0)
+    assert len(stage.answers) == 1
+    assert under_way(stage, 2) == begun
+
+
+@pytest.mark.parametrize(("delay_s", "hung", "times"), [(0.15, None, 64), (0.2, None, 56), (0.1, 2, 20)])
+def test_long_round_trips_do_not_count_as_late(
+    monkeypatch: pytest.MonkeyPatch, delay_s: float, hung: Position | None, times: int
+) -> None:
+    monkeypatch.setattr(order_stage, "DELAY_S", delay_s)
+    stage = Stage({1: 0, 2: 1, 3: 1, 4: 2, 5: 2, 6: 3, 7: 3})
+    if hung is not None:
+        stage.stop(hung)
+    stage.run(1.0)
+    for _ in range(times):
+        stage.issue(1, None)
+    stage.run(6.0)
+    missing = () if hung is None else (("silent", Ranges.of([hung])),)
+    assert [tuple(each.missing) for each in stage.answers] == [missing] * times
+
+
+def test_orders_of_one_node_leave_places_to_those_of_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Node 2 keeps 60 readings open to a node that acknowledges late and never answers, node 3 asks another one."""
+    stage = star(2, 3, 4, 5)
+    stage.act_s[5], stage.slow = 500.0, 5
+    told: list[bool] = []
+    carry_out = stage._carry_out
+
+    def note(position: Position, action: Action) -> None:
+        if position == 3 and isinstance(action, Finished):
+            told.append(not action.answer.missing)
+        carry_out(position, action)
+
+    monkeypatch.setattr(stage, "_carry_out", note)
+    for _ in range(60):
+        stage.issue(2, Ranges.of([5]), left_s=30.0)
+    for turn in range(40):
+        stage.at(1.0 + turn / 2, lambda: stage.issue(3, Ranges.of([4])))
+    stage.run(27.0)
+    assert told == [True] * 40
+
+
+def test_orders_whose_asker_is_gone_do_not_begin(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Node 2 sends more orders at once than this release does."""
+    stage = star(2, 3)
+    monkeypatch.setattr(stage.engines[2]._routing.admission, "enter", lambda _task, _now: True)
+    stage.act_s[3] = 50.0
+    for _ in range(40):
+        stage.issue(2, Ranges.of([3]), left_s=60.0)
+    stage.run(0.3)
+    begun = under_way(stage, 3)
+    assert begun == bounds.READINGS_ACTIVE_MIN
+    stage.part(2, 1)
+    stage.run(0.3)
+    assert under_way(stage, 3) == begun

@@ -146,6 +146,8 @@ class Stage:
         self._heap: list[tuple[float, int, Callable[[], None]]] = []
         self._tie = count()
         self._links: dict[tuple[Position, Link], tuple[Position, Link]] = {}
+        self._opening: dict[tuple[Position, Link], list[bytes]] = {}
+        """Streams of their own that are not open yet, and what was sent on them meanwhile."""
         self._number = count(1)
         for each in leaders:
             if each not in older:
@@ -262,6 +264,7 @@ class Stage:
                 self._transmit(position, action)
             case CallDirect():
                 self._say(f"{position} => {action.peer}  {words.of_data(action.data)}")
+                self._opening[position, action.link] = []
                 self.at(3 * DELAY_S, lambda: self._connect(position, action))
             case HangUp():
                 self.at(DELAY_S, lambda: self._hung_up(position, action.link))
@@ -280,6 +283,9 @@ class Stage:
                     self.answers.append(action.answer)
 
     def _transmit(self, position: Position, action: Transmit) -> None:
+        opening = self._opening.get((position, action.link))
+        if opening is not None:
+            opening.append(action.data)
         far = self._links.get((position, action.link))
         if far is None:
             return
@@ -301,11 +307,12 @@ class Stage:
             self.feed(far[0], Closed(far[1]))
 
     def _connect(self, position: Position, action: CallDirect) -> None:
-        peer = action.peer
+        peer, waiting = action.peer, self._opening.pop((position, action.link))
         if peer not in self.engines:
             self.feed(position, Closed(action.link, OLDER if peer in self.older else DOWN))
             return
         link = ("in", next(self._number))
         self._links[position, action.link], self._links[peer, link] = (peer, link), (position, action.link)
         self.feed(peer, Opened(link, position, Role.CALLER, self.lives[position]))
-        self.feed(peer, Arrived(link, action.data))
+        for data in (action.data, *waiting):
+            self.feed(peer, Arrived(link, data))

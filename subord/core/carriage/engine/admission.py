@@ -3,17 +3,19 @@
 Inputs are orders that begin and end, times, and whether messages are late; output is the order that begins next.
 Without this, very many orders at once would each take so much longer that none is answered in time. No node knows how
 many readings all nodes together can take at once, so it begins with few. Signed orders are fewer, run for long, and
-must be passed on again before their leases are over, so they do not wait for readings. Invariants: at most ACTIVE_MAX
-orders hold a place, each for SLOT_S at most; places of either kind go in the order of arrival.
+must be passed on again before their leases are over, so some places are for them only. Invariants: at most ACTIVE_MAX
+orders hold a place, each for SLOT_S at most; a place goes to the asker that has the fewest, and of its orders of
+either kind to the oldest.
 """
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterable, Iterator
 
 from subord.core.carriage.engine import bounds
 from subord.core.carriage.engine.due import Due
+from subord.core.carriage.engine.links import LinkState
 from subord.core.carriage.engine.slowness import Slowness
 from subord.core.carriage.engine.tasks import Task
 
@@ -39,6 +41,8 @@ class Admission:
             return True
         if task.is_queued:  # an answer to an earlier attempt has it climb again
             return False
+        if self._slowness.is_late(now):
+            self._readings_max = bounds.READINGS_ACTIVE_MIN
         if task not in self._admissible((task,)):
             task.is_queued = True
             self._queue.append(task)
@@ -66,17 +70,23 @@ class Admission:
         if task in self._holders:
             del self._holders[task]
             if not task.order.authority:
-                is_quick = self._readings > 0 and not self._slowness.is_late(now)
-                more = min(self._readings_max + 1, bounds.ACTIVE_MAX)
-                self._readings_max = more if is_quick else bounds.READINGS_ACTIVE_MIN
+                may_grow = self._readings > 0 and not self._slowness.is_late(now)
+                more = min(self._readings_max + 1, bounds.READINGS_ACTIVE_MAX)
+                self._readings_max = more if may_grow else bounds.READINGS_ACTIVE_MIN
         if task.is_queued:
             task.is_queued = False
             self._queue.remove(task)
 
     def following(self, now: float) -> Task | None:
         """The next order that has a place now; None: there is no such order."""
-        task = next(self._admissible(self._queue), None)
+        held = Counter(map(_asking_link, self._holders))
+        task = min(self._admissible(self._queue), key=lambda each: held[_asking_link(each)], default=None)
         if task is not None:
             self._queue.remove(task)
             self._hold(task, now)
         return task
+
+
+def _asking_link(task: Task) -> LinkState | None:
+    """What tells askers apart: a node cannot choose it, unlike the issuer that an order names. None: this node."""
+    return None if task.asker is None else task.asker.link

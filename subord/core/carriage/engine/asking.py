@@ -149,7 +149,7 @@ class Asking:
         delay_s = pending.acknowledged(now)
         if delay_s is not None:
             pending.link.measure(delay_s)
-            self.slowness.note(delay_s, now)
+            self.slowness.note(delay_s, now, pending.link.quick_ack_s)
         pending.is_heard = pending.is_known = True
         self.slowness.settle(pending.number)
         if pending.is_open:

@@ -31,8 +31,9 @@ ORDERS_OF_ONE_MAX: Final = 64
 ACTIVE_MAX: Final = 16
 """Orders that a node gives or distributes at once; others wait."""
 READINGS_ACTIVE_MIN: Final = 4
-"""Of them, orders without authority where none was under way, and while messages take longer than ACK_S_MIN. There is
-one place more for each that becomes free."""
+READINGS_ACTIVE_MAX: Final = 12
+"""Of them, orders without authority: the former number where none was under way, and while messages are late. There
+is one place more for each that becomes free, up to the latter; the other places are for orders with authority."""
 PASSED_MAX: Final = 128
 """Nodes that an order climbs through; it does not climb in a circle."""
 OPEN_MAX: Final = 4_096

@@ -171,7 +171,7 @@ class Engine:
             elif name == "flush_at":
                 self._flush(owner, now)
             elif name == "slot_until":
-                self._routing.leave(owner, now)
+                self._routing.leave((owner,), now)
             elif name == "lease_until":
                 self._forget(owner, now)
             elif name == "renew_at":
@@ -205,8 +205,10 @@ class Engine:
         state = self._links.close(event.link)
         if state is None:
             return
-        for task in list(state.held.values()):
-            self._forget(task, now)  # nothing can be told to it any more
+        held = list(state.held.values())  # nothing can be told to their asker any more
+        self._routing.leave(held, now)  # or those that wait would begin with the places of the others
+        for task in held:
+            self._forget(task, now)
         self._asking.on_closed(state, event.cause, now)
         self.parts.closed(state, now)
 
@@ -443,4 +445,4 @@ class Engine:
         self._acting.forget(task, stops=stops)
         self._asking.forget(task, now, stops=stops)
         self._tasks.pop(task, None)
-        self._routing.leave(task, now)
+        self._routing.leave((task,), now)

@@ -33,6 +33,8 @@ class LinkState:
         self.incarnation = opened.incarnation
         self.knows_orders = opened.knows_orders
         self.round_trip_s = min(opened.round_trip_s or bounds.ROUND_TRIP_S, bounds.ROUND_TRIP_S_MAX)
+        self.idle_round_trip_s = self.round_trip_s
+        """When the link opened: without what the two nodes take when they are busy."""
         self.asked: dict[int, Any] = {}
         """Questions of this node to the peer (tasks.Pending), by number."""
         self.held: dict[int, Any] = {}
@@ -54,9 +56,17 @@ class LinkState:
     @property
     def ack_s(self) -> float:
         """How long an acknowledgement may take."""
+        return self._ack_s(self.round_trip_s)
+
+    @property
+    def quick_ack_s(self) -> float:
+        """How long an acknowledgement may take on quick machines."""
+        return self._ack_s(self.idle_round_trip_s)
+
+    def _ack_s(self, round_trip_s: float) -> float:
         if self.role is Role.CALLED:
-            return max(bounds.DIRECT_ACK_S_MIN, bounds.DIRECT_ACK_ROUND_TRIPS * self.round_trip_s)
-        return max(bounds.ACK_S_MIN, bounds.ACK_ROUND_TRIPS * self.round_trip_s)
+            return max(bounds.DIRECT_ACK_S_MIN, bounds.DIRECT_ACK_ROUND_TRIPS * round_trip_s)
+        return max(bounds.ACK_S_MIN, bounds.ACK_ROUND_TRIPS * round_trip_s)
 
 
 class Links:
@@ -77,6 +87,7 @@ class Links:
             known.incarnation = opened.incarnation or known.incarnation
             known.knows_orders = opened.knows_orders
             known.round_trip_s = min(opened.round_trip_s or known.round_trip_s, bounds.ROUND_TRIP_S_MAX)
+            known.idle_round_trip_s = known.round_trip_s
             return known
         if len(self.of) >= bounds.LINKS_MAX:
             self.dropped["links full"] += 1

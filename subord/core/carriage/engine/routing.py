@@ -8,7 +8,7 @@ coordinator says that a target is unknown.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from math import inf
 
 from subord.core.carriage.engine import bounds
@@ -88,9 +88,10 @@ class Routing:
                 task.miss(absent.get(cause, NONE), cause)
         task.miss(task.unexplained, task.lacks)
 
-    def leave(self, task: Task, now: float) -> None:
-        """The task is over or has had its time; orders that wait have its place."""
-        self.admission.leave(task, now)
+    def leave(self, tasks: Iterable[Task], now: float) -> None:
+        """The tasks are over or have had their time; others that wait have their places."""
+        for each in tasks:
+            self.admission.leave(each, now)
         while (following := self.admission.following(now)) is not None:
             if following.coordinates:
                 self._distribute(following, self._tree.split(following.remaining), now)

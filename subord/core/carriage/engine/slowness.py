@@ -1,8 +1,8 @@
 """How long to wait for a node that does not acknowledge, so that busy machines are not taken for hung ones.
 
 Inputs are the times that acknowledgements took, how late this node was called, and which peers are in doubt now.
-Output is a time. Invariants: with one peer in doubt on quick machines the times are those of bounds.py; no time
-exceeds GIVE_UP_S_MAX, so a node that is slow on purpose delays others by a bounded time.
+Outputs are a time, and whether messages are late. Invariants: with one peer in doubt on quick machines the times are
+those of bounds.py; no time exceeds GIVE_UP_S_MAX, so a node that is slow on purpose delays others by a bounded time.
 """
 
 from __future__ import annotations
@@ -19,10 +19,13 @@ class Slowness:
     def __init__(self) -> None:
         self._longest_s = 0.0
         self._at = -inf
+        self._late_until = -inf
         self._doubted: dict[int, Position] = {}
 
-    def note(self, delay_s: float, now: float) -> None:
-        """Something took so long, or came so late."""
+    def note(self, delay_s: float, now: float, usual_s: float = bounds.ACK_S_MIN) -> None:
+        """Something took so long, or came so late; `usual_s` is enough on quick machines."""
+        if delay_s > usual_s:
+            self._late_until = now + bounds.SLOW_HALF_S
         if delay_s > self._delay_s(now):
             self._longest_s, self._at = min(delay_s, bounds.SLOW_S_MAX), now
 
@@ -31,8 +34,8 @@ class Slowness:
         return self._longest_s * 0.5 ** ((now - self._at) / bounds.SLOW_HALF_S) if self._longest_s else 0.0
 
     def is_late(self, now: float) -> bool:
-        """Whether an acknowledgement, or a call of this node, took longer of late than it may on quick machines."""
-        return self._delay_s(now) > bounds.ACK_S_MIN
+        """Whether something took longer in the last SLOW_HALF_S than it may on quick machines."""
+        return now < self._late_until
 
     def doubt(self, number: int, peer: Position) -> None:
         """The peer has not acknowledged this question."""
