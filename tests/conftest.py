@@ -128,8 +128,6 @@ COMPUTING = (
 )
 """Folders and files of tests that start no daemon, or wait for it with patience."""
 COMPUTING_NICE = 10
-ALONE = ("test_transfer_driver.py", "test_transfer_files.py", "test_transfer_files_disks.py")
-"""Files whose cases take long, nearly without processor time: as `apart`, but for cases without parameters."""
 FOLDERS = ("deploy", "browser")
 """Folders of tests/ whose tests are marked with the name of the folder."""
 FIRST = (
@@ -137,9 +135,6 @@ FIRST = (
     "deploy",
     "test_lab_elastic.py",
     "test_order_campaign.py",
-    "test_transfer_driver.py",
-    "test_transfer_files.py",
-    "test_transfer_files_disks.py",
     "test_shares_tree.py",
     "test_lab_elastic_deaths.py",
     "test_stock_debian.py",
@@ -195,6 +190,8 @@ FIRST = (
     "test_account_epilogs.py",
     "test_agent_transfer.py",
     "test_account_input.py",
+    "test_transfer_driver.py",
+    "test_transfer_files_disks.py",
 )
 """The groups of ten seconds and more. Those that wait for real daemons take turns with those that compute, the
 longest of each kind first: where all wait the processors are idle, and where all compute the labs are late."""
@@ -212,8 +209,6 @@ def group_of(item: pytest.Item, marks: Mapping[str, pytest.Mark]) -> str:
         return item.path.name
     if item.path.parent.name == "deploy":
         return "deploy"
-    if item.path.name in ALONE:
-        return f"{item.path.name}:{item.name}"
     if "apart" in marks:
         return f"{item.path.name}:{item.callspec.id}"  # type: ignore[attr-defined]
     lab = marks.get("lab")

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from subord.core.mapping.registry import MAPPINGS
-from tests.conftest import ALONE, COMPUTING, FIRST
+from tests.conftest import COMPUTING, FIRST
 
 TOP = Path(__file__).parent.parent
 FUNCTION_LINES_MAX = 60
@@ -158,7 +158,7 @@ def test_names_of_test_modules_are_unique() -> None:
 def test_the_order_of_tests_names_what_exists() -> None:
     """A file that is renamed would start last, unnoticed."""
     there = {path.name for path in TESTS} | {path.name for path in (TOP / "tests").iterdir() if path.is_dir()}
-    assert {*FIRST, *COMPUTING, *ALONE} <= there
+    assert {*FIRST, *COMPUTING} <= there
     assert len(set(FIRST)) == len(FIRST)
 
 

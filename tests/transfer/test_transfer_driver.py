@@ -6,6 +6,7 @@ import getpass
 import os
 import sqlite3
 import threading
+import time
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, closing, suppress
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import passing_time
 import pytest
 import trio
 import trio.testing
@@ -53,12 +55,10 @@ from subord.services.transfer.thresholds import NOT_KNOWN
 from tests.transfer.cell_in_memory import MemoryCell, MemoryLink
 
 pytestmark = pytest.mark.slow
-"""Nearly without processor time: they wait for threads and processes."""
+"""They write files, and ask by sockets."""
 
 ME = getpass.getuser()
 QUEUE = "transfer"
-JUMP_S = 0.1
-"""Files and sockets of this host take less; what takes longer only sees time pass."""
 WAIT_S_MAX = 900.0
 """By a clock that jumps."""
 
@@ -162,11 +162,13 @@ async def until(condition: Callable[[], object], what: str) -> None:
 
 @pytest.fixture
 def clock() -> trio.testing.MockClock:
-    return trio.testing.MockClock(autojump_threshold=JUMP_S)
+    return trio.testing.MockClock()
 
 
 @pytest.fixture
-def sides(tmp_path: Path) -> tuple[Side, Side]:
+async def sides(tmp_path: Path, clock: trio.testing.MockClock) -> tuple[Side, Side]:
+    await trio.lowlevel.checkpoint()
+    passing_time.start(clock)
     found = []
     for name, other in (("one", "two"), ("two", "one")):
         folder = tmp_path / name
@@ -480,7 +482,7 @@ async def test_a_job_that_is_known_is_of_its_user_after_a_restart(sides: tuple[S
 
 
 async def test_a_starter_that_comes_during_a_write_hears_when_its_own_record_is_on_the_disk(
-    sides: tuple[Side, Side], clock: object, monkeypatch: pytest.MonkeyPatch
+    sides: tuple[Side, Side], clock: trio.testing.MockClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     here, _ = sides
     write, begun, goes_on = Records.write, trio.Event(), threading.Event()
@@ -511,7 +513,10 @@ async def test_a_starter_that_comes_during_a_write_hears_when_its_own_record_is_
         start("12")
         await begun.wait()
         start("14")
-        await until(lambda: driver.sides.home.desk.newest(("14", 0)), "the second one has a record")
+        with trio.fail_after(WAIT_S_MAX):
+            while not driver.sides.home.desk.newest(("14", 0)):
+                await trio.to_thread.run_sync(time.sleep, 0.01)
+                clock.jump(0.1)  # while the thread waits, time does not pass by itself
         goes_on.set()
         await until(lambda: len(told) == 2, "both are accepted")
         nursery.cancel_scope.cancel()

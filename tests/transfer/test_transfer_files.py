@@ -9,25 +9,23 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import passing_time
 import pytest
 import trio
+import trio.testing
 
 from subord.services.transfer.cells.interface import Being
-from subord.services.transfer.data import fetching
-from subord.services.transfer.driving import coming
 from subord.services.transfer.jobs import End, Spec
 from subord.services.transfer.local import AGAIN, EXIT, Answer
 from subord.services.transfer.plan import TransferQueue
 from tests.transfer.cell_in_memory import FakeJob
-from tests.transfer.test_transfer_driver import QUEUE, Side, Starter, crossing, plan_of
+from tests.transfer.test_transfer_driver import QUEUE, Side, Starter, crossing, plan_of, until
 
 USER = "nobody"
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(os.geteuid() != 0, reason="only root may become another user"),
 ]
-WAIT_S_MAX = 60.0
-"""By the clock: commands of the user take their time."""
 
 
 class Places:
@@ -59,13 +57,18 @@ def places() -> Iterator[Places]:
 
 
 @pytest.fixture
-def sides(tmp_path: Path, places: Places, monkeypatch: pytest.MonkeyPatch) -> tuple[Side, Side]:
-    return two_sides(tmp_path, places, monkeypatch)
+def clock() -> trio.testing.MockClock:
+    return trio.testing.MockClock()
 
 
-def two_sides(tmp_path: Path, places: Places, monkeypatch: pytest.MonkeyPatch) -> tuple[Side, Side]:
-    monkeypatch.setattr(fetching, "PAUSE_S", 0.1)
-    monkeypatch.setattr(coming, "TIDY_S", 0.1)
+@pytest.fixture
+async def sides(tmp_path: Path, places: Places, clock: trio.testing.MockClock) -> tuple[Side, Side]:
+    await trio.lowlevel.checkpoint()
+    passing_time.start(clock)
+    return two_sides(tmp_path, places)
+
+
+def two_sides(tmp_path: Path, places: Places) -> tuple[Side, Side]:
     found = []
     for name, other in (("one", "two"), ("two", "one")):
         folder = tmp_path / name
@@ -84,14 +87,6 @@ def plan_for(name: str, other: str, places: Places, **changed: Any) -> Any:
         **changed,
     }
     return plan_of(name, other, **own)
-
-
-async def until(condition: Any, what: str) -> None:
-    with trio.move_on_after(WAIT_S_MAX):
-        while not condition():  # noqa: ASYNC110 - other processes have a part in it
-            await trio.sleep(0.05)
-        return
-    raise AssertionError(f"never happened: {what}")
 
 
 def spec(places: Places, **changed: Any) -> Spec:
@@ -119,7 +114,7 @@ def results_of(directory: str, **texts: str) -> None:
         shutil.chown(file, USER)
 
 
-async def test_files_go_along_and_results_come_back(sides: tuple[Side, Side], places: Places) -> None:
+async def test_files_go_along_and_results_come_back(sides: tuple[Side, Side], places: Places, clock: object) -> None:
     here, there = sides
     places.write("input", "seven")
     places.write("deep/down", "x" * 600_000)
@@ -179,7 +174,7 @@ def spoil(what: str, places: Places) -> None:
     ],
 )
 async def test_what_cannot_cross_stays(
-    what: str, reason: str, sides: tuple[Side, Side], places: Places, caplog: Any
+    what: str, reason: str, sides: tuple[Side, Side], places: Places, clock: object, *, caplog: Any
 ) -> None:
     here, there = sides
     here.plan = plan_for("one", "two", places, files_bytes_max=1000, files_max=20)
@@ -195,7 +190,9 @@ async def test_what_cannot_cross_stays(
     assert reason in caplog.text
 
 
-async def test_a_cluster_that_takes_no_files_gets_no_such_job(sides: tuple[Side, Side], places: Places) -> None:
+async def test_a_cluster_that_takes_no_files_gets_no_such_job(
+    sides: tuple[Side, Side], places: Places, clock: object
+) -> None:
     """It waits for `permit_s`, because a plan may be on its way there."""
     here, there = sides
     here.plan = plan_for("one", "two", places, permit_s=10)
@@ -208,7 +205,7 @@ async def test_a_cluster_that_takes_no_files_gets_no_such_job(sides: tuple[Side,
 
 
 async def test_results_that_cannot_be_written_are_kept_away_and_the_end_is_told(
-    sides: tuple[Side, Side], places: Places
+    sides: tuple[Side, Side], places: Places, clock: object
 ) -> None:
     here, there = sides
     places.write("input", "seven")
@@ -231,7 +228,7 @@ async def test_results_that_cannot_be_written_are_kept_away_and_the_end_is_told(
         nursery.cancel_scope.cancel()
 
 
-async def test_what_waits_to_be_fetched_is_told(sides: tuple[Side, Side], places: Places) -> None:
+async def test_what_waits_to_be_fetched_is_told(sides: tuple[Side, Side], places: Places, clock: object) -> None:
     here, there = sides
     places.write("input", "seven")
     there.link.is_cut = True
@@ -253,7 +250,7 @@ async def test_what_waits_to_be_fetched_is_told(sides: tuple[Side, Side], places
 
 
 @pytest.mark.parametrize("step", ["packed", "unpacked", "ended"])
-async def test_agents_that_die_go_on(step: str, sides: tuple[Side, Side], places: Places) -> None:
+async def test_agents_that_die_go_on(step: str, sides: tuple[Side, Side], places: Places, clock: object) -> None:
     """The other one, or the same, at each step."""
     here, there = sides
     places.write("input", "seven")

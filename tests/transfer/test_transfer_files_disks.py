@@ -9,20 +9,21 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import passing_time
 import pytest
 import trio
+import trio.testing
 from disks import KIB, PAGE, Disk, apart
 
 from subord.runtime.record_file import RecordsError
 from subord.services.transfer.data import spool as spools
 from subord.services.transfer.data.listing import DISK, FilesError
 from subord.services.transfer.data.spool import FOLDER, PACKED, Spool
-from subord.services.transfer.driving import coming, packing
 from subord.services.transfer.driving.driver import Driver, Site
 from subord.services.transfer.jobs import End, Key
 from subord.services.transfer.local import AGAIN, EXIT, Answer
 from subord.services.transfer.records import Records
-from tests.transfer.test_transfer_driver import Side, crossing
+from tests.transfer.test_transfer_driver import Side, crossing, until
 from tests.transfer.test_transfer_files import (
     USER,
     Places,
@@ -32,7 +33,6 @@ from tests.transfer.test_transfer_files import (
     running,
     spooled,
     two_sides,
-    until,
 )
 
 pytestmark = [
@@ -49,8 +49,6 @@ class Small:
 
     def __init__(self, tmp_path: Path, places: Places, patch: pytest.MonkeyPatch) -> None:
         patch.setattr(spools, "RESERVE_BYTES", 0)
-        patch.setattr(coming, "ROOM_S", 0.2)
-        patch.setattr(packing, "ROOM_S", 0.2)
         self.places = places
         self.disks = dict[str, Disk]()
         for name, path in (
@@ -64,7 +62,7 @@ class Small:
         for each in (places.work, places.away):
             shutil.chown(each, USER)
             each.chmod(0o755)
-        self.here, self.there = two_sides(tmp_path, places, patch)
+        self.here, self.there = two_sides(tmp_path, places)
 
     def fails(self, side: Side) -> int:
         """How often a disk was full."""
@@ -89,7 +87,17 @@ def run(story: Callable[[Small], Awaitable[None]], tmp_path: Path, patch: pytest
     for name in ("one", "two"):
         (tmp_path / name).mkdir(mode=0o700)
     with made(tmp_path, patch) as site:
-        trio.run(story, site)
+        _run(story, site)
+
+
+def _run(story: Callable[[Small], Awaitable[None]], site: Small) -> None:
+    clock = trio.testing.MockClock()
+
+    async def timed() -> None:
+        passing_time.start(clock)
+        await story(site)
+
+    trio.run(timed, clock=clock)
 
 
 @pytest.mark.parametrize("name", ["spool there", "user there"])
@@ -234,7 +242,7 @@ def test_a_spool_that_cannot_be_made_is_told(tmp_path: Path, monkeypatch: pytest
         (tmp_path / name).mkdir(mode=0o700)
     with made(tmp_path, monkeypatch) as site:
         (site.here.folder / FOLDER / "left.new").touch()
-        trio.run(story, site)
+        _run(story, site)
 
 
 @apart
