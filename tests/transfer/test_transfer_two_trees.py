@@ -20,7 +20,7 @@ from netlab.transfer import pair as pairs
 from netlab.transfer.loads import RUNS, Load, outside
 from netlab.transfer.pair import Pair
 from netlab.transfer.site import obstacle
-from netlab.transfer.trees import QUEUE, TreeLab
+from netlab.transfer.trees import QUEUE, QUICK, TreeLab
 
 pytestmark = [pytest.mark.lab(few=True), pytest.mark.slow]
 WAIT_S_MAX = 180.0
@@ -44,7 +44,7 @@ def pair() -> Iterator[Pair]:
         pytest.skip(f"a program is missing: apt-get install {' '.join(packages)}")
     if reason := obstacle():
         pytest.skip(reason)
-    with pairs.running(slots=SLOTS) as both:
+    with pairs.running(slots=SLOTS, agent=QUICK) as both:
         both.publish(slots_max=LIMIT, permit_s=PERMIT_S, idle_pending_max=100)
         for each in both.trees:
             each.await_that(each.is_open, "the transfer queue is open", WAIT_S_MAX, each.facts)

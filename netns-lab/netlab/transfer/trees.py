@@ -34,6 +34,7 @@ from subord.services.transfer.linking.certificate import Identity, ensured
 from subord.services.transfer.plan import SENSED
 
 AGENT: Final = "netlab.transfer.agent"
+QUICK: Final = "netlab.transfer.quick_agent"
 SUPPLIER: Final = "netlab.elastic.supplier"
 QUEUE: Final = "transfer"
 SOCKET: Final = "/run/subord-transfer.sock"
@@ -47,17 +48,19 @@ UP_S_MAX: Final = 60.0
 
 
 class TreeLab(HostedLab):
-    """As long as the `with` block. `name`: of the cluster. `runs`: how many nodes run jobs, with so many `slots`."""
+    """As long as the `with` block. `name`: of the cluster. `runs`: how many nodes run jobs, with so many `slots`.
+    `agent`: the module that runs the agents."""
 
     batch = "gridengine"
     batch_environment: Mapping[str, str] = gridengine.ENVIRONMENT
 
-    def __init__(self, name: str, *, runs: int = 1, slots: int = 4, **options: Any) -> None:
+    def __init__(self, name: str, *, runs: int = 1, slots: int = 4, agent: str = AGENT, **options: Any) -> None:
         nodes = 2 + runs
         settings: dict[str, Any] = {"timing": "lab", "agents": True, "fanout": 4, **options}
         super().__init__(Lab(nodes, stand_ins=range(1, nodes + 1), **settings))
         self.name = name
         self.slots = slots
+        self.agent = agent
         self.names = NAMES | {position: f"{name}-run{position - HEAD}" for position in range(HEAD + 1, nodes + 1)}
 
     @property
@@ -69,7 +72,7 @@ class TreeLab(HostedLab):
         """All hosts, with daemons that have their places."""
         agents.make_folders(shared)
         self._configure()
-        self._start_supplier(stack, (), AGENT, SUPPLIER)
+        self._start_supplier(stack, (), self.agent, SUPPLIER)
         etc = self._etc({name: self.lab.address(position) for position, name in self.names.items()})
         for position, name in self.names.items():
             self.ask("boot", name=name, position=position, etc=etc)
