@@ -5,11 +5,12 @@ from __future__ import annotations
 import gc
 import os
 import signal
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Iterator
 from typing import TYPE_CHECKING, Any
 
 import limiters
 import pytest
+import scheduling
 import skips
 from hypothesis import settings
 
@@ -17,8 +18,11 @@ if TYPE_CHECKING:
     from tests.api.served_ledger import FakeLedger
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
     """A process in the background ignores SIGINT, and so do its children; but Ctrl-C is tested, too."""
+    worker = getattr(config, "workerinput", None)
+    if worker and scheduling.has_what_computes(worker["workerid"], worker["workercount"]):
+        scheduling.step_back()
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -71,6 +75,11 @@ def pytest_xdist_node_collection_finished(node: Any, ids: list[str]) -> None:
         )
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> scheduling.Scheduling | None:
+    return scheduling.Scheduling(config, log) if config.getoption("dist") == "loadgroup" else None
+
+
 @pytest.hookimpl(hookwrapper=True)
 def pytest_collection() -> Generator[None, Any, None]:
     """Leaves nearly no garbage, and much that stays: to look for it, then and later, takes a third of the time."""
@@ -84,7 +93,7 @@ def pytest_collection() -> Generator[None, Any, None]:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """What is not of the tier is deselected, and pytest counts it in its last line.
 
-    Of several workers each takes a group at a time, in the order of FIRST.
+    Of several workers each takes a group at a time (scheduling.py).
     """
     if config.getoption("--quick") and config.getoption("--all"):
         raise pytest.UsageError("--quick or --all, not both")
@@ -97,122 +106,20 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if not left_out.isdisjoint(marks) and not config.getoption("--all"):
             deselected.append(item)
             continue
-        group = group_of(item, marks)
+        group = scheduling.group_of(item, marks)
         item.add_marker(pytest.mark.xdist_group(group))
-        kept.append((order_of(group), "lab" not in marks, item))
+        kept.append((scheduling.order_of(group), "lab" not in marks, item))
     config.hook.pytest_deselected(items=deselected)
     items[:] = [item for *_, item in sorted(kept, key=lambda each: each[:2])]
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """What only computes gives way to real daemons, whose timers are those of a machine with time to spare."""
-    if os.geteuid() == 0:  # another user cannot take the priority back
-        computes = item.path.parent.name in COMPUTING or item.path.name in COMPUTING
-        os.setpriority(os.PRIO_PROCESS, 0, COMPUTING_NICE if computes else 0)
+    scheduling.give_way(item.path)
 
 
-COMPUTING = (
-    "core",
-    "sim",
-    "fuzz",
-    "transcripts",
-    "test_async.py",
-    "test_machines_campaign.py",
-    "test_mutations.py",
-    "test_mutants.py",
-    "test_shares_tree.py",
-    "test_stock_debian.py",
-    "test_tidy.py",
-    "test_wire.py",
-)
-"""Folders and files of tests that start no daemon, or wait for it with patience."""
-COMPUTING_NICE = 10
 FOLDERS = ("deploy", "browser")
 """Folders of tests/ whose tests are marked with the name of the folder."""
-FIRST = (
-    "lab",
-    "deploy",
-    "test_lab_elastic.py",
-    "test_order_campaign.py",
-    "test_shares_tree.py",
-    "test_lab_elastic_deaths.py",
-    "test_stock_debian.py",
-    "test_transfer_real.py",
-    "test_transfer_two_trees.py",
-    "test_lab_prometheus.py",
-    "test_scenario.py",
-    "test_lab_memory.py",
-    "test_async.py",
-    "test_lab_exec.py",
-    "test_batch_real.py",
-    "test_lab_machines.py",
-    "test_agent_elastic_processes.py",
-    "test_agent_machines_processes.py",
-    "test_mutations.py",
-    "test_elastic_slurm_real.py",
-    "test_lab_peers.py",
-    "test_lab_metrics.py",
-    "test_lab_evaluate.py",
-    "test_daemon.py",
-    "test_campaign.py",
-    "test_lab_identities.py",
-    "test_lab_reports.py",
-    "test_lab_accounting.py",
-    "test_memory_of_members.py",
-    "test_page_live.py",
-    "test_lab_files.py",
-    "test_lab_arp.py",
-    "test_lab_keys.py",
-    "test_sparse_trees.py",
-    "test_lab_page.py",
-    "test_machines_campaign.py",
-    "test_agent_machines_commands.py",
-    "test_machines_together.py",
-    "test_lab_hosts.py",
-    "test_hung_node.py",
-    "test_kinds.py",
-    "test_account_gridengine.py",
-    "test_lab_rounds.py",
-    "test_lab_agents.py",
-    "test_prometheus.py",
-    "test_lab_services.py",
-    "test_site.py",
-    "test_lab_sites.py",
-    "test_lab_files_sets.py",
-    "test_verification.py",
-    "test_pins.py",
-    "test_lab_life.py",
-    "test_moves.py",
-    "test_lab_nodes.py",
-    "test_lab_wide.py",
-    "test_sites.py",
-    "test_account_epilogs.py",
-    "test_agent_transfer.py",
-    "test_account_input.py",
-    "test_transfer_driver.py",
-    "test_transfer_files_disks.py",
-)
-"""The groups of ten seconds and more. Those that wait for real daemons take turns with those that compute, the
-longest of each kind first: where all wait the processors are idle, and where all compute the labs are late."""
-
-
-def order_of(group: str) -> int:
-    name = group.partition(":")[0]
-    return FIRST.index(name) if name in FIRST else len(FIRST)
-
-
-def group_of(item: pytest.Item, marks: Mapping[str, pytest.Mark]) -> str:
-    """One worker has the large labs: two at once would take each other's time. Tests of installed machines share a
-    package, and those of a stock Debian one root. Of the rest each file goes by itself, or each case."""
-    if item.path.name == "test_stock_debian.py":
-        return item.path.name
-    if item.path.parent.name == "deploy":
-        return "deploy"
-    if "apart" in marks:
-        return f"{item.path.name}:{item.callspec.id}"  # type: ignore[attr-defined]
-    lab = marks.get("lab")
-    return item.path.name if lab is None or lab.kwargs.get("few") else "lab"
 
 
 @pytest.fixture(autouse=True)

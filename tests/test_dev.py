@@ -26,7 +26,7 @@ FAKE_PKG_CONFIG = """#!/bin/sh
 # Knows libvirt where there is a file of this name.
 [ -e "$(dirname "$0")/libvirt" ]
 """
-WORKERS = "-n 4 --dist loadgroup --no-loadscope-reorder --max-worker-restart=0"
+WORKERS = "-n 5 --dist loadgroup --no-loadscope-reorder --max-worker-restart=0"
 INSTALL = "python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable "
 
 Typed = Callable[..., list[str]]

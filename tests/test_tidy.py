@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import pytest
+from scheduling import COMPUTING, FIRST
 
 from subord.core.mapping.registry import MAPPINGS
-from tests.conftest import COMPUTING, FIRST
 
 TOP = Path(__file__).parent.parent
 FUNCTION_LINES_MAX = 60
