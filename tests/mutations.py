@@ -704,8 +704,8 @@ MUTATIONS = (
         "lost-asker-cancels",
         "A node whose asker is lost ends what acts below it, though the issuer may find another way.",
         "core/carriage/engine/engine.py",
-        "            self._forget(task, now)  # nothing",
-        "            self._forget(task, now, stops=True)  # nothing",
+        "        for task in held:\n            self._forget(task, now)\n",
+        "        for task in held:\n            self._forget(task, now, stops=True)\n",
         services=True,
     ),
 )
