@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import order_stage
 import pytest
 from order_stage import Stage, StageTree
 
@@ -28,6 +29,7 @@ from subord.core.carriage.engine.interface import (
     Transmit,
     Wakeup,
 )
+from subord.core.carriage.engine.links import LinkState
 from subord.core.carriage.engine.ranges import Ranges
 
 TAG = b"0123456789abcdef"
@@ -516,3 +518,37 @@ def pass_until(engine: Engine, actions: list, until: float) -> None:
             actions += done
             done = [each for call in calls for each in engine.handle(Closed(call.link, "silent"), at)]
         actions += done
+
+
+@pytest.mark.parametrize(
+    ("idle_s", "measured_s", "left_s", "margin_s"),
+    [
+        (0.001, 0.001, 5.0, 0.052),
+        (0.001, 0.25, 5.0, 0.2),
+        (0.001, 0.25, 1.0, 0.08),
+        (0.1, 0.1, 5.0, 0.2),
+        (0.1, 0.1, 1.0, 0.15),
+        (0.2, 0.2, 60.0, 0.3),
+    ],
+)
+def test_a_hop_keeps_more_of_the_time_where_round_trips_are_long(
+    idle_s: float, measured_s: float, left_s: float, margin_s: float
+) -> None:
+    link = LinkState(Opened("link", 2, Role.LEADER, 1, round_trip_s=idle_s))
+    link.measure(measured_s)
+    assert link.margin_s(left_s) == pytest.approx(margin_s)
+
+
+def test_after_a_slow_time_the_deepest_nodes_are_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """From 8 seven hops go up to 1, and eight down to 16."""
+    stage = Stage(
+        {1: 0, **{each: each - 1 for each in range(2, 9)}, 9: 1, **{each: each - 1 for each in range(10, 17)}}
+    )
+    monkeypatch.setattr(order_stage, "DELAY_S", 0.125)
+    stage.issue(8, None, left_s=8.0)
+    stage.run(8.0)
+    monkeypatch.setattr(order_stage, "DELAY_S", 0.001)
+    stage.answers.clear()
+    stage.issue(8, None, left_s=4.0)
+    stage.run(4.0)
+    assert [each.missing for each in stage.answers] == [()]

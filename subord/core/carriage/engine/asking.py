@@ -75,7 +75,8 @@ class Asking:
     def _send(self, pending: Pending, link: LinkState, now: float, *, opens: bool = False) -> bool:
         """Send the question; False: there is no time left. `opens`: it is the first on a stream of its own."""
         task = pending.task
-        left_s = task.until - now - link.margin_s
+        left_s = task.until - now
+        left_s -= link.margin_s(left_s)
         if left_s < 0.001:
             self._end(pending)
             self._fail(task, pending.part, NO_TIME, climbs=pending.climbs)

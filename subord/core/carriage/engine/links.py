@@ -48,10 +48,10 @@ class LinkState:
         weight = 1.0 if round_trip_s > self.round_trip_s else ROUND_TRIP_WEIGHT
         self.round_trip_s += weight * (round_trip_s - self.round_trip_s)
 
-    @property
-    def margin_s(self) -> float:
+    def margin_s(self, left_s: float) -> float:
         """What a hop keeps of the time left."""
-        return bounds.MARGIN_S + min(2 * self.round_trip_s, bounds.MARGIN_ROUND_TRIPS_S_MAX)
+        most_s = max(self.idle_round_trip_s, bounds.MARGIN_SHARE * left_s)
+        return bounds.MARGIN_S + min(2 * self.round_trip_s, most_s, bounds.MARGIN_ROUND_TRIPS_S_MAX)
 
     @property
     def ack_s(self) -> float:
