@@ -75,8 +75,7 @@ class Asking:
     def _send(self, pending: Pending, link: LinkState, now: float, *, opens: bool = False) -> bool:
         """Send the question; False: there is no time left. `opens`: it is the first on a stream of its own."""
         task = pending.task
-        left_s = task.until - now
-        left_s -= link.margin_s(left_s)
+        left_s = task.until - now - link.margin_s(now)
         if left_s < 0.001:
             self._end(pending)
             self._fail(task, pending.part, NO_TIME, climbs=pending.climbs)
@@ -149,7 +148,7 @@ class Asking:
         assert pending.link is not None
         delay_s = pending.acknowledged(now)
         if delay_s is not None:
-            pending.link.measure(delay_s)
+            pending.link.measure(delay_s, now)
             self.slowness.note(delay_s, now, pending.link.quick_ack_s)
         pending.is_heard = pending.is_known = True
         self.slowness.settle(pending.number)

@@ -64,10 +64,8 @@ OUTCOMES_BYTES_MAX: Final = 16 << 20
 LEFT_MS_MAX: Final = 86_400_000
 MARGIN_S: Final = 0.05
 MARGIN_ROUND_TRIPS_S_MAX: Final = 0.25
-MARGIN_SHARE: Final = 0.03
 """A hop keeps MARGIN_S, and two round trips of the edge, of the time left. The round trip of an idle edge may be an
-old one, so it counts up to a bound, and up to this share of the time or the round trip when the link opened: the way
-from one leaf to another may have 15 hops."""
+old one, so it counts up to a bound, and what exceeds that of the open link halves each SLOW_HALF_S."""
 ACK_S_MIN: Final = 0.25
 ACK_ROUND_TRIPS: Final = 4
 """Without acknowledgement for so many round trips, at least ACK_S_MIN, a node counts as hung; its branch is asked

@@ -35,6 +35,7 @@ class LinkState:
         self.round_trip_s = min(opened.round_trip_s or bounds.ROUND_TRIP_S, bounds.ROUND_TRIP_S_MAX)
         self.idle_round_trip_s = self.round_trip_s
         """When the link opened: without what the two nodes take when they are busy."""
+        self._measured_at = 0.0
         self.asked: dict[int, Any] = {}
         """Questions of this node to the peer (tasks.Pending), by number."""
         self.held: dict[int, Any] = {}
@@ -42,16 +43,19 @@ class LinkState:
         self.is_doubted = False
         """Whether an acknowledgement is overdue, and nothing has come since."""
 
-    def measure(self, round_trip_s: float) -> None:
+    def measure(self, round_trip_s: float, now: float) -> None:
         """An acknowledgement took so long. A longer time counts at once, a shorter one by half."""
+        self._measured_at = now
         round_trip_s = min(round_trip_s, bounds.ROUND_TRIP_S_MAX)
         weight = 1.0 if round_trip_s > self.round_trip_s else ROUND_TRIP_WEIGHT
         self.round_trip_s += weight * (round_trip_s - self.round_trip_s)
 
-    def margin_s(self, left_s: float) -> float:
-        """What a hop keeps of the time left."""
-        most_s = max(self.idle_round_trip_s, bounds.MARGIN_SHARE * left_s)
-        return bounds.MARGIN_S + min(2 * self.round_trip_s, most_s, bounds.MARGIN_ROUND_TRIPS_S_MAX)
+    def margin_s(self, now: float) -> float:
+        """What a hop keeps of the time left. What the nodes took when they were busy counts less and less."""
+        busy_s = (self.round_trip_s - self.idle_round_trip_s) * 0.5 ** (
+            (now - self._measured_at) / bounds.SLOW_HALF_S
+        )
+        return bounds.MARGIN_S + min(2 * (self.idle_round_trip_s + busy_s), bounds.MARGIN_ROUND_TRIPS_S_MAX)
 
     @property
     def ack_s(self) -> float:
