@@ -93,7 +93,7 @@ def test_few_readings_have_places_while_messages_are_late() -> None:
     admission, tasks = Admission(Due(), slowness), orders("r" * 60)
     begun = [number for number, each in enumerate(tasks) if admission.enter(each, 0.0)]
     under_way = []
-    for now, delay_s in [(0.1, 0.0), (0.2, 0.0), (0.3, 1.2 * bounds.ACK_S_MIN), (0.4, 0.0), (0.5, 0.0), (3.3, 0.0)]:
+    for now, delay_s in [(0.1, 0.0), (0.2, 0.0), (0.3, 1.2 * bounds.ACK_S_MIN), (0.4, 0.0), (0.5, 0.0), (5.4, 0.0)]:
         slowness.note(delay_s, now)
         for number in begun[:3]:
             admission.leave(tasks[number], now)

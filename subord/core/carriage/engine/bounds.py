@@ -84,6 +84,8 @@ SLOW_GIVE_UPS: Final = 4.0
 of these delays, which halves each SLOW_HALF_S. With other peers in doubt both are multiplied, up to GIVE_UP_S_MAX."""
 SLOT_S: Final = 2.0
 """For so long an order counts among ACTIVE_MAX: what still runs then costs its nodes no messages."""
+LATE_S: Final = 5.0
+"""So long after a late message a node gives few readings at once: those of other nodes may be late, too."""
 LEASE_S: Final = 15.0
 """A node holds an order of another node so long without a renewal. An agent acts so long without one, if the service
 is leased."""

@@ -52,9 +52,8 @@ class LinkState:
 
     def margin_s(self, now: float) -> float:
         """What a hop keeps of the time left. What the nodes took when they were busy counts less and less."""
-        busy_s = (self.round_trip_s - self.idle_round_trip_s) * 0.5 ** (
-            (now - self._measured_at) / bounds.SLOW_HALF_S
-        )
+        age = (now - self._measured_at) / bounds.SLOW_HALF_S
+        busy_s: float = (self.round_trip_s - self.idle_round_trip_s) * 0.5**age
         return bounds.MARGIN_S + min(2 * (self.idle_round_trip_s + busy_s), bounds.MARGIN_ROUND_TRIPS_S_MAX)
 
     @property

@@ -25,7 +25,7 @@ class Slowness:
     def note(self, delay_s: float, now: float, usual_s: float = bounds.ACK_S_MIN) -> None:
         """Something took so long, or came so late; `usual_s` is enough on quick machines."""
         if delay_s > usual_s:
-            self._late_until = now + bounds.SLOW_HALF_S
+            self._late_until = now + bounds.LATE_S
         if delay_s > self._delay_s(now):
             self._longest_s, self._at = min(delay_s, bounds.SLOW_S_MAX), now
 
@@ -34,7 +34,7 @@ class Slowness:
         return self._longest_s * 0.5 ** ((now - self._at) / bounds.SLOW_HALF_S) if self._longest_s else 0.0
 
     def is_late(self, now: float) -> bool:
-        """Whether something took longer in the last SLOW_HALF_S than it may on quick machines."""
+        """Whether something took longer in the last LATE_S than it may on quick machines."""
         return now < self._late_until
 
     def doubt(self, number: int, peer: Position) -> None:
