@@ -216,8 +216,9 @@ class Asking:
             self._links.dropped["too many targets"] += 1
             return NONE
         pending.part |= targets
-        task.lacks = resolved.lacks
-        task.is_resolved |= not resolved.lacks
+        if pending.is_open:  # else this node climbs again, and has no other answer yet
+            task.lacks = resolved.lacks
+            task.is_resolved |= not resolved.lacks
         return task.widen(targets)
 
     def _asked_for(self, pending: Pending, nodes: Ranges) -> Ranges:

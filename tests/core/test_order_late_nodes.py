@@ -1,0 +1,56 @@
+"""Orders while each node is late at times: nothing is lost, and no answer ends before it may."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+from order_stage import Stage
+
+from subord.core.carriage.engine.ranges import Ranges
+from subord.core.view import Position
+
+LEFT_S = 5.0
+
+
+def test_the_coordinator_answers_after_the_issuer_has_given_it_up() -> None:
+    """Node 2 takes nothing for 0.3 s. It wakes with an order, and with an acknowledgement and targets right after it."""
+    stage = Stage({1: 0, 2: 1, 3: 1})
+    stage.issue(1, None, left_s=LEFT_S)
+    stage.issue(2, None, left_s=LEFT_S)
+    stage.at(0.0005, lambda: stage.stop(2))
+    stage.at(0.3, lambda: stage.go_on(2))
+    stage.run(1.0)
+    assert [each.missing for each in stage.answers] == [(), ()]
+
+
+class LateNodes(Stage):
+    """Now and then a node takes nothing for up to `late_s`."""
+
+    def __init__(self, leaders: dict[Position, Position], random: Random, late_s: float) -> None:
+        super().__init__(leaders)
+        self._random, self._late_s = random, late_s
+        self._delay()
+
+    def _delay(self) -> None:
+        position = self._random.choice(list(self.leaders))
+        if position not in self.stopped:
+            self.stop(position)
+            self.at(self._random.uniform(0, self._late_s), lambda: self.go_on(position))
+        self.at(self._random.uniform(0, 0.1), self._delay)
+
+
+@pytest.mark.parametrize("late_s", [0.2, 0.5, 0.8])
+def test_no_answer_is_given_up_before_its_time(late_s: float) -> None:
+    """Nodes that are late for longer than a hung one is waited for may be missing as `silent`, and nothing else."""
+    for seed in range(40):
+        random = Random(seed)
+        nodes = random.randint(5, 20)
+        stage = LateNodes({1: 0, **{each: each // 2 for each in range(2, nodes + 1)}}, random, late_s)
+        stage.run(1.0)
+        for issuer in (1, 2, nodes // 2, nodes):
+            stage.issue(issuer, None, left_s=LEFT_S)
+        stage.run(LEFT_S + 1.0)
+        causes = {cause for each in stage.answers for cause, _ in each.missing}
+        assert causes <= {"silent"}, seed
+        assert [each.targets for each in stage.answers] == [Ranges(((1, nodes),))] * 4, seed
