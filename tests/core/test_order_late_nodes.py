@@ -14,7 +14,7 @@ LEFT_S = 5.0
 
 
 def test_the_coordinator_answers_after_the_issuer_has_given_it_up() -> None:
-    """Node 2 takes nothing for 0.3 s. It wakes with an order, and with an acknowledgement and targets right after it."""
+    """Node 2 takes nothing for 0.3 s, and wakes with an order, then with an acknowledgement and targets."""
     stage = Stage({1: 0, 2: 1, 3: 1})
     stage.issue(1, None, left_s=LEFT_S)
     stage.issue(2, None, left_s=LEFT_S)
