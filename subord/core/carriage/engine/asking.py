@@ -206,7 +206,7 @@ class Asking:
             task.is_resolved |= bool(pending.part)
             task.miss(task.missing.get(NO_COORDINATOR, NONE) - pending.part, MOVED)
 
-    def on_resolved(self, pending: Pending, resolved: Resolved) -> Ranges:
+    def on_resolved(self, pending: Pending, resolved: Resolved, now: float) -> Ranges:
         """The targets of an order for all members; returns those that are new here."""
         task, targets = pending.task, Ranges.unflat(resolved.targets)
         if not (pending.climbs and task.is_every):
@@ -216,10 +216,16 @@ class Asking:
             self._links.dropped["too many targets"] += 1
             return NONE
         pending.part |= targets
-        if pending.is_open:  # else this node climbs again, and has no other answer yet
-            task.lacks = resolved.lacks
-            task.is_resolved |= not resolved.lacks
+        task.lacks = resolved.lacks
+        task.is_resolved |= not resolved.lacks
+        if not pending.is_open and pending.is_held:
+            self._wait_again(pending, now)
         return task.widen(targets)
+
+    def _wait_again(self, pending: Pending, now: float) -> None:
+        """The peer was given up, and works at the order all the same: without its answer the order would end now."""
+        pending.stage, pending.is_heard, pending.asked_at = Stage.ASKED, True, now
+        self._due.plan(pending, "look_at", now + pending.pause_s)
 
     def _asked_for(self, pending: Pending, nodes: Ranges) -> Ranges:
         """Without nodes for which the peer was not asked."""

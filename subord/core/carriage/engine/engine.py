@@ -240,7 +240,7 @@ class Engine:
             case Told():
                 self._asking.on_told(pending, body, now)
             case Resolved():
-                self._pass_targets(pending.task, self._asking.on_resolved(pending, body))
+                self._pass_targets(pending.task, self._asking.on_resolved(pending, body, now))
             case _:
                 assert_never(body)
 
