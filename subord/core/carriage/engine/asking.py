@@ -153,8 +153,12 @@ class Asking:
         pending.is_heard = pending.is_known = True
         self.slowness.settle(pending.number)
         if pending.is_open:
-            pending.stage = Stage.ASKED
-            self._due.plan(pending, "look_at", now + pending.pause_s)
+            self._wait(pending, now)
+
+    def _wait(self, pending: Pending, now: float) -> None:
+        """The peer works at the question, also if it was given up: it is waited for, and checked later."""
+        pending.stage, pending.is_heard = Stage.ASKED, True
+        self._due.plan(pending, "look_at", now + pending.pause_s)
 
     def on_lost(self, pending: Pending, now: float) -> None:
         """The peer does not hold the question any more: it is asked again, as long as looks are left."""
@@ -218,14 +222,9 @@ class Asking:
         pending.part |= targets
         task.lacks = resolved.lacks
         task.is_resolved |= not resolved.lacks
-        if not pending.is_open and pending.is_held:
-            self._wait_again(pending, now)
+        if not pending.is_open and pending.is_held:  # without its answer the order would end now
+            self._wait(pending, now)
         return task.widen(targets)
-
-    def _wait_again(self, pending: Pending, now: float) -> None:
-        """The peer was given up, and works at the order all the same: without its answer the order would end now."""
-        pending.stage, pending.is_heard, pending.asked_at = Stage.ASKED, True, now
-        self._due.plan(pending, "look_at", now + pending.pause_s)
 
     def _asked_for(self, pending: Pending, nodes: Ranges) -> Ranges:
         """Without nodes for which the peer was not asked."""
