@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """A process in the background ignores SIGINT, and so do its children; but Ctrl-C is tested, too."""
+    """The worker that computes steps back. A process in the background ignores SIGINT, and so do its children; but
+    Ctrl-C is tested, too."""
     worker = getattr(config, "workerinput", None)
     if worker and scheduling.has_what_computes(worker["workerid"], worker["workercount"]):
         scheduling.step_back()

@@ -61,7 +61,7 @@ def test_the_last_worker_computes_and_no_daemon_is_started_there() -> None:
 
 
 def test_the_others_take_what_computes_when_nothing_else_is_left() -> None:
-    first, _second, last = play(CORE * 1 + [f"{CORE[0]}{number}" for number in range(20)], workers=3)
+    first, _second, last = play([f"{CORE[0]}{number}" for number in range(20)], workers=3)
     assert first.got
     assert last.got
 

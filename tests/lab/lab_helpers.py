@@ -20,7 +20,7 @@ SCRIPT = REPOSITORY / "netns-lab" / "lab"
 FAKE = Path(__file__).with_name("fake_daemon.py")
 SUBORD = str(Path(sys.executable).with_name("subord"))
 WAIT_S = 60.0
-"""Far more than a condition needs, also where four workers share two processors."""
+"""Far more than a condition needs, also where five workers share two processors."""
 
 
 def netlab(module):
