@@ -105,6 +105,7 @@ class World:
         self.leaders = dict(leaders)
         self.settings = settings
         self.hung: set[int] = set()
+        self.delays_s: dict[int, float] = {}
         self.gone: set[int] = set()
         self.older: set[int] = set()  # of a release without orders
         self.cut_off: set[int] = set()  # their leaders do not report them
@@ -484,7 +485,7 @@ class FakeNode:
         world.asked.append(position)
         if position in world.hung:
             await trio.sleep_forever()
-        await trio.lowlevel.checkpoint()
+        await trio.sleep(world.delays_s.get(position, 0.0))
         if position in world.gone or position not in world.leaders:
             return AskFailure("does not answer")
         return world.lying.get(position) or await peer_answers.answer(world.node(position), question)

@@ -48,6 +48,17 @@ async def test_without_an_answer_the_own_roster_is_used(autojump_clock: MockCloc
     assert found.note == "10.0.0.1 (root) does not answer: this is what 10.0.0.11 knows"
 
 
+@pytest.mark.parametrize(("position", "asked"), [(2, [1]), (5, [1, 2])])
+async def test_the_only_node_to_ask_gets_the_whole_time(
+    position: int, asked: list[int], autojump_clock: MockClock
+) -> None:
+    """A root on a busy machine. With another node to ask, the root gets less than half of the time."""
+    world = World()
+    world.delays_s = {1: ASK_S_MAX * 0.9}
+    found = await search(world, position, autojump_clock)
+    assert (found.complete, world.asked) == (position == 2, asked)
+
+
 async def test_a_former_root_names_the_present_one(autojump_clock: MockClock) -> None:
     world = World({2: None, 3: 2, 4: 2})
     old = world.node(4)
@@ -112,13 +123,13 @@ async def test_a_failure_names_the_root_that_was_asked(autojump_clock: MockClock
 async def test_a_walk_leaves_time_for_the_next_node(autojump_clock: MockClock) -> None:
     world = World()
     world.hung, world.gone, world.lying = {1}, {2}, {4: b"[]"}
-    walk = Walk(world.node(9), "10.0.0.1", 1.0, 0.5)
+    walk = Walk(world.node(9), "10.0.0.1", 1.0)
     for address in ("10.0.0.1", "10.0.0.2", "10.0.0.4"):
-        assert await walk.ask(address, "roster", RosterDocument) is None
+        assert await walk.ask(address, "roster", RosterDocument, 0.5) is None
     assert trio.current_time() == pytest.approx(0.5)
     assert [(each.reason, each.kind) for each in walk.failures.values()] == [
         ("10.0.0.1 (root) does not answer", "silent"),
         ("10.0.0.2 does not answer", "silent"),
         ("10.0.0.4 answers something else than was asked (does it run this version?)", "unreadable"),
     ]
-    assert await walk.ask("10.0.0.3", "roster", RosterDocument) is not None
+    assert await walk.ask("10.0.0.3", "roster", RosterDocument, 0.5) is not None

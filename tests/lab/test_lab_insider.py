@@ -23,6 +23,7 @@ SETTLED_S_MAX = 60.0
 REST_S = 3.0
 WHOLE = set(range(1, NODES + 1))
 ANSWER_S_MAX = 5.0
+LATE_MAX = 2  # of 30 answers: a busy root answers another node after the end of the time, and the answer says so
 SETTLED_S = 3.0
 LEAF, INTERIOR = 25, 13
 ERRORS = "/v1/errors?budget=8"  # seconds, on a busy machine
@@ -57,7 +58,11 @@ def tells(lab, position, *lie):
 
 def listed(lab, position=1):
     """Positions that a node shows as present."""
-    found, waiting = set(), list(lab.document(position, "/v1/tree")["roots"])
+    return present(lab.document(position, "/v1/tree"))
+
+
+def present(tree):
+    found, waiting = set(), list(tree["roots"])
     while waiting:
         node = waiting.pop()
         if node["standing"] not in ("missing", "gone"):
@@ -165,12 +170,17 @@ def test_phantoms_are_bounded_and_put_down_to_the_liar(lab):
 def test_the_tree_is_answered_while_a_leaf_holds_its_places(lab):
     """M2: 24 answers nothing, and asks the root without end what passes down the tree."""
     tells(lab, 24, "mute", lab.address(1))
-    took_s = []
+    took_s, late = [], 0
     for position in (1, 2, 17) * 10:
         began = time.monotonic()
-        assert listed(lab, position) == WHOLE
+        tree = lab.document(position, "/v1/tree")
         took_s.append(time.monotonic() - began)
+        if present(tree) != WHOLE:
+            assert position != 1
+            assert tree["note"].startswith(f"{lab.address(1)} (root) does not answer: this is what ")
+            late += 1
     assert median(took_s) < ANSWER_S_MAX, "a busy machine may be late sometimes"
+    assert late <= LATE_MAX
 
     def causes():
         """Of live nodes, and of others: what 30 has invented is remembered as members until the root takes them for

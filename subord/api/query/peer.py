@@ -79,14 +79,13 @@ class TreeReport(msgspec.Struct, Generic[Form], frozen=True):
 class Walk:
     """Questions to one node after the other, among them `root`, within `budget_s`.
 
-    Each gets `share` of the time that is left, so one silent node does not prevent an answer of the next.
+    Each gets a share of the time that is left, so one silent node does not prevent an answer of the next.
     """
 
-    def __init__(self, node: NodeApi, root: str | None, budget_s: float, share: float) -> None:
+    def __init__(self, node: NodeApi, root: str | None, budget_s: float) -> None:
         self._node = node
         self._root = root
         self._until = trio.current_time() + budget_s
-        self._share = share
         self.failures: dict[str, AskFailure] = {}
         """By address, in the order of the questions."""
 
@@ -94,10 +93,10 @@ class Walk:
     def left_s(self) -> float:
         return max(0.0, self._until - trio.current_time())
 
-    async def ask(self, address: str, topic: Topic, form: type[Form], words: Words = ()) -> Form | None:
+    async def ask(self, address: str, topic: Topic, form: type[Form], share: float) -> Form | None:
         """The document; None: there is none, and `failures` has the reason."""
-        timeout_s, is_root = self.left_s * self._share, address == self._root
-        found = await ask(self._node, address, topic, form, timeout_s, words=words, is_root=is_root)
+        timeout_s, is_root = self.left_s * share, address == self._root
+        found = await ask(self._node, address, topic, form, timeout_s, is_root=is_root)
         if isinstance(found, AskFailure):
             self.failures[address] = found
             return None

@@ -16,13 +16,13 @@ HOPS_MAX = 16
 NAMED_MAX = 4
 """Nodes that a note names of those that the root does not list."""
 ASK_SHARE = 0.45
-"""One node gets this share of the time that is left."""
+"""One node gets this share of the time that is left, while there is another one to ask."""
 
 
 async def find_roster(node: NodeApi) -> TreeReport[RosterDocument]:
     """The root's roster, or the largest one that could be had. Takes at most `ASK_S_MAX`."""
     own = best = nodes.roster(node.settings, node.roster())
-    walk = Walk(node, own.root, ASK_S_MAX, ASK_SHARE)
+    walk = Walk(node, own.root, ASK_S_MAX)
     waiting = [*nodes.path(node), *_above(own)]  # the last one is asked first
     asked = {own.owner}
     while waiting and not best.is_root and len(asked) <= HOPS_MAX:
@@ -30,7 +30,8 @@ async def find_roster(node: NodeApi) -> TreeReport[RosterDocument]:
         if address in asked:
             continue
         asked.add(address)
-        answer = await walk.ask(address, "roster", RosterDocument)
+        share = 1.0 if asked.issuperset(waiting) else ASK_SHARE
+        answer = await walk.ask(address, "roster", RosterDocument, share)
         if answer is None:
             continue
         if answer.is_root or len(answer.rows) >= len(best.rows):
