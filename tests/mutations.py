@@ -557,9 +557,9 @@ MUTATIONS = (
     Mutation(
         "causes-are-left-out",
         "A node without result and cause is left out of the answer.",
-        "core/carriage/engine/engine.py",
-        "        task.miss(task.unexplained, EXPIRED)\n",
-        "        task.unexplained\n",
+        "core/carriage/engine/tasks.py",
+        "        self.miss(self.unexplained, causes.EXPIRED)\n",
+        "        pass\n",
         services=True,
     ),
     Mutation(

@@ -529,7 +529,8 @@ def pass_until(engine: Engine, actions: list, until: float) -> None:
         (0.001, 0.101, 60.0, 0.052),
         (0.001, 0.25, 0.0, 0.3),
         (0.1, 0.1, 60.0, 0.25),
-        (0.1, 0.06, 0.0, 0.21),
+        (0.1, 0.06, 0.0, 0.174),
+        (0.1, 0.06, 60.0, 0.17),
         (0.2, 0.2, 60.0, 0.3),
     ],
 )
@@ -539,6 +540,36 @@ def test_a_hop_keeps_more_of_the_time_where_round_trips_are_long(
     link = LinkState(Opened("link", 2, Role.LEADER, 1, round_trip_s=idle_s))
     link.measure(measured_s, 10.0)
     assert link.margin_s(10.0 + after_s) == pytest.approx(margin_s, abs=0.0005)
+
+
+def test_a_quick_acknowledgement_does_not_bring_a_slow_time_back() -> None:
+    link = LinkState(Opened("link", 2, Role.LEADER, 1, round_trip_s=0.001))
+    link.measure(0.25, 10.0)
+    link.measure(0.002, 70.0)
+    assert link.margin_s(70.0) == pytest.approx(0.053, abs=0.002)
+
+
+def test_a_link_that_opened_in_a_slow_time_becomes_quick() -> None:
+    link = LinkState(Opened("link", 2, Role.LEADER, 1, round_trip_s=0.2))
+    for turn in range(20):
+        link.measure(0.001, 10.0 + turn)
+    assert link.margin_s(90.0) == pytest.approx(0.052)
+    assert link.quick_ack_s == bounds.ACK_S_MIN
+
+
+def test_nodes_behind_one_that_does_not_acknowledge_were_not_asked() -> None:
+    """The time is over before 2 counts as hung."""
+    stage = Stage({1: 0, 2: 1, 3: 2, 4: 1})
+    stage.stop(2)
+    stage.issue(1, None, left_s=0.2)
+    stage.issue(4, Ranges.of([3, 4]), left_s=0.2)
+    stage.issue(3, Ranges.of([1, 3]), left_s=0.2)
+    stage.run(1.0)
+    assert {each.missing for each in stage.answers} == {
+        (("no time", Ranges.of([3])), ("silent", Ranges.of([2]))),
+        (("no time", Ranges.of([3])),),
+        (("no time", Ranges.of([1, 3])),),
+    }
 
 
 def test_after_a_slow_time_the_deepest_nodes_are_asked(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -24,6 +24,22 @@ def test_the_coordinator_answers_after_the_issuer_has_given_it_up() -> None:
     assert [each.missing for each in stage.answers] == [(), ()]
 
 
+@pytest.mark.parametrize("left_s", [2.5, 3.0])
+def test_a_node_that_wakes_for_a_moment_does_not_spoil_the_answer(left_s: float) -> None:
+    """Node 3 has asked the root past 2, and the root knows all."""
+    for woken_ms in range(250, 1300, 35):
+        for awake_ms in (1.5, 2.5, 3.5, 5.0, 10.0):
+            stage = Stage({1: 0, 2: 1, 3: 2, 4: 3, 5: 4, 6: 1})
+            stage.issue(5, None, left_s=left_s)
+            stage.at(0.0005, lambda stage=stage: stage.stop(2))
+            stage.at(woken_ms / 1000, lambda stage=stage: stage.go_on(2))
+            stage.at((woken_ms + awake_ms) / 1000, lambda stage=stage: stage.stop(2))
+            stage.run(left_s + 1.0)
+            (answer,) = stage.answers
+            assert answer.is_resolved, (woken_ms, awake_ms)
+            assert set(answer.missing) <= {("silent", Ranges.of([2]))}, (woken_ms, awake_ms)
+
+
 class LateNodes(Stage):
     """Now and then a node takes nothing for up to `late_s`."""
 

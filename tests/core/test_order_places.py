@@ -10,8 +10,8 @@ from subord.core.carriage.engine import bounds
 from subord.core.carriage.engine.admission import Admission
 from subord.core.carriage.engine.due import Due
 from subord.core.carriage.engine.folding import Room
-from subord.core.carriage.engine.frames import order_of
-from subord.core.carriage.engine.interface import Action, Finished, Opened, Role, Transmit
+from subord.core.carriage.engine.frames import Ask, encode, order_of
+from subord.core.carriage.engine.interface import Arrived, Opened, Role, Transmit
 from subord.core.carriage.engine.links import LinkState
 from subord.core.carriage.engine.ranges import Ranges
 from subord.core.carriage.engine.slowness import Slowness
@@ -221,25 +221,118 @@ def test_long_round_trips_do_not_count_as_late(
     assert [tuple(each.missing) for each in stage.answers] == [missing] * times
 
 
-def test_orders_of_one_node_leave_places_to_those_of_others(monkeypatch: pytest.MonkeyPatch) -> None:
+def told(stage: Stage, position: Position, target: Position) -> list[bool]:
+    """Of each order of this node to this target."""
+    answers = [each for each in stage.answers_to[position] if each.targets == Ranges.of([target])]
+    return [not each.missing for each in answers]
+
+
+def test_orders_of_one_node_leave_places_to_those_of_others() -> None:
     """Node 2 keeps 60 readings open to a node that acknowledges late and never answers, node 3 asks another one."""
     stage = star(2, 3, 4, 5)
     stage.act_s[5], stage.slow = 500.0, 5
-    told: list[bool] = []
-    carry_out = stage._carry_out
-
-    def note(position: Position, action: Action) -> None:
-        if position == 3 and isinstance(action, Finished):
-            told.append(not action.answer.missing)
-        carry_out(position, action)
-
-    monkeypatch.setattr(stage, "_carry_out", note)
     for _ in range(60):
         stage.issue(2, Ranges.of([5]), left_s=30.0)
     for turn in range(40):
         stage.at(1.0 + turn / 2, lambda: stage.issue(3, Ranges.of([4])))
     stage.run(27.0)
-    assert told == [True] * 40
+    assert told(stage, 3, 4) == [True] * 40
+
+
+def test_as_many_greedy_nodes_as_places_leave_a_turn_to_others() -> None:
+    """Each of four keeps readings to a node that never answers waiting; node 3 asks another one."""
+    stage = star(*range(2, 10))
+    greedy, silent, quick = (6, 7, 8, 9), 5, 4
+    stage.act_s[silent], stage.slow = 500.0, silent
+    for _ in range(57):
+        for each in greedy:
+            stage.issue(each, Ranges.of([silent]), left_s=60.0)
+    for turn in range(5):
+        stage.at(4.0 + 2.5 * turn, lambda: stage.issue(3, Ranges.of([quick])))
+    stage.run(20.0)
+    assert told(stage, 3, quick) == [True] * 5
+
+
+STREAMS = 16
+
+
+def ask_of_liar(number: int) -> bytes:
+    """Node 2 asks node 1 for node 5, in the name of another node each time."""
+    forged = order_of(b"%016d" % number, "read", b"", Ranges.of([5]), 1000 + number)
+    return encode(1, 1, Ask(number, True, 0, 60_000, Ranges.of([5]).flat(), forged, (2,), 15_000))
+
+
+def test_a_node_gains_no_places_by_many_streams_and_names() -> None:
+    stage = star(2, 3, 4, 5)
+    stage.act_s[5] = 500.0
+    for stream in range(STREAMS):
+        stage.feed(1, Opened(("more", stream), 2, Role.CALLER, 1))
+    for number in range(12 * STREAMS):
+        stage.feed(1, Arrived(("more", number % STREAMS), ask_of_liar(number)))
+    for turn in range(10):
+        stage.at(1.0 + turn / 2, lambda: stage.issue(3, Ranges.of([4])))
+    stage.run(12.0)
+    assert told(stage, 3, 4) == [True] * 10
+
+
+def test_a_node_does_not_use_up_the_orders_of_others() -> None:
+    """Neither by their number, nor in the name of another node."""
+    stage = star(2, 3, 4, 5)
+    stage.act_s[5] = 500.0
+    stage.feed(1, Opened("more", 2, Role.CALLER, 1))
+    for number in range(300):
+        stage.feed(1, Arrived("more", ask_of_liar(number)))
+    in_its_name = order_of(b"in its name 0000", "read", b"", Ranges.of([5]), 3)
+    for number in range(1000, 1100):
+        frame = Ask(number, True, 0, 60_000, Ranges.of([5]).flat(), in_its_name, (2,), 15_000)
+        stage.feed(1, Arrived("more", encode(1, 1, frame)))
+    assert stage.engines[1].sizes["orders"] == bounds.ORDERS_OF_NEIGHBOUR_MAX
+    for issuer in (1, 3):
+        stage.issue(issuer, Ranges.of([4]), "write")
+    stage.run(6.0)
+    assert (told(stage, 1, 4), told(stage, 3, 4)) == ([True], [True])
+
+
+def test_signed_orders_of_a_node_cost_its_readings_no_places() -> None:
+    """While messages are late, and node 2 reads all the time."""
+    stage = star(2, 3, 4, 5)
+    stage.act_s[5], stage.slow = 500.0, 5
+    for turn in range(40):
+        for _ in range(2):
+            stage.at(turn / 2, lambda: stage.issue(2, Ranges.of([5])))
+        stage.at(0.1 + turn / 3, lambda: stage.issue(1, Ranges.of([5]), "write", left_s=10.0))
+    for turn in range(10):
+        stage.at(4.0 + turn / 2, lambda: stage.issue(1, Ranges.of([4])))
+    stage.run(16.0)
+    assert told(stage, 1, 4).count(True) >= 8
+
+
+@pytest.mark.parametrize("moved_s", [None, 0.5])
+def test_an_order_that_waited_goes_where_its_target_is_by_then(moved_s: float | None) -> None:
+    """Node 2 coordinates the order of 3 for 4, until 4 moves to another branch while the order waits for a place."""
+    greedy = range(10, 18)
+    stage = Slow({1: 0, 2: 1, 3: 2, 4: 2, 5: 1, 6: 2, **dict.fromkeys(greedy, 2)})
+    stage.act_s[6], stage.slow = 500.0, 6
+    for each in greedy:
+        for _ in range(4):
+            stage.issue(each, Ranges.of([6]), left_s=60.0)
+    stage.run(0.5)
+    stage.issue(3, Ranges.of([4]), left_s=50.0)
+    if moved_s is not None:
+        stage.at(moved_s, lambda: stage.move(4, 1))
+    stage.run(50.0)
+    assert told(stage, 3, 4) == [True]
+
+
+def test_an_answer_that_comes_while_the_next_attempt_waits_is_whole() -> None:
+    """The root hangs, and answers all the twelve orders when it goes on."""
+    stage = Stage({1: 0, 2: 1, 3: 1, 4: 2, 5: 2})
+    stage.stop(1)
+    for _ in range(12):
+        stage.issue(2, None, left_s=8.0)
+    stage.at(3.2, lambda: stage.go_on(1))
+    stage.run(10.0)
+    assert [(each.missing, each.is_resolved) for each in stage.answers] == [((), True)] * 12
 
 
 def test_orders_whose_asker_is_gone_do_not_begin(monkeypatch: pytest.MonkeyPatch) -> None:

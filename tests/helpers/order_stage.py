@@ -140,6 +140,7 @@ class Stage:
         """Nodes whose answers arrive twice."""
         self.lines: list[str] = []
         self.answers: list[Answer] = []
+        self.answers_to = defaultdict[Position, list[Answer]](list)
         self.acted: list[tuple[Position, bytes]] = []
         self.engines: dict[Position, Engine] = {}
         self._acks = acks
@@ -281,6 +282,7 @@ class Stage:
                 self._say(f"{position} {words.of_action(action)}")
                 if isinstance(action, Finished):
                     self.answers.append(action.answer)
+                    self.answers_to[position].append(action.answer)
 
     def _transmit(self, position: Position, action: Transmit) -> None:
         opening = self._opening.get((position, action.link))

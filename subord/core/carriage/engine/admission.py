@@ -4,8 +4,8 @@ Inputs are orders that begin and end, times, and whether messages are late; outp
 Without this, very many orders at once would each take so much longer that none is answered in time. No node knows how
 many readings all nodes together can take at once, so it begins with few. Signed orders are fewer, run for long, and
 must be passed on again before their leases are over, so some places are for them only. Invariants: at most ACTIVE_MAX
-orders hold a place, each for SLOT_S at most; a place goes to the asker that has the fewest, and of its orders of
-either kind to the oldest.
+orders hold a place, each for SLOT_S at most; of the neighbours whose orders of a kind wait, a place goes to the one
+with the fewest for this kind, then to the one whose last turn is the longest ago, and of its orders to the oldest.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from collections.abc import Iterable, Iterator
 
 from subord.core.carriage.engine import bounds
 from subord.core.carriage.engine.due import Due
-from subord.core.carriage.engine.links import LinkState
 from subord.core.carriage.engine.slowness import Slowness
 from subord.core.carriage.engine.tasks import Task
+from subord.core.view import Position
 
 
 class Admission:
@@ -30,6 +30,9 @@ class Admission:
         """How many readings may have a place now."""
         self._holders: dict[Task, None] = {}
         self._queue: deque[Task] = deque()
+        self._turns: dict[tuple[Position, bool], int] = {}
+        """Of askers whose orders wait: the number of the turn in which they had their last place."""
+        self._turn = 0
 
     def __len__(self) -> int:
         """Entries, for the bound of tables."""
@@ -79,14 +82,26 @@ class Admission:
 
     def following(self, now: float) -> Task | None:
         """The next order that has a place now; None: there is no such order."""
-        held = Counter(map(_asking_link, self._holders))
-        task = min(self._admissible(self._queue), key=lambda each: held[_asking_link(each)], default=None)
+        held = Counter(map(_kind, self._holders))
+
+        def rank(task: Task) -> tuple[int, int]:
+            return held[_kind(task)], self._turns.get(_kind(task), 0)
+
+        task = min(self._admissible(self._queue), key=rank, default=None)
         if task is not None:
             self._queue.remove(task)
             self._hold(task, now)
+            self._pass_turn(_kind(task))
         return task
 
+    def _pass_turn(self, kind: tuple[Position, bool]) -> None:
+        """The others that wait come first."""
+        self._turn += 1
+        self._turns[kind] = self._turn
+        waiting = set(map(_kind, self._queue))
+        self._turns = {each: turn for each, turn in self._turns.items() if each in waiting}
 
-def _asking_link(task: Task) -> LinkState | None:
-    """What tells askers apart: a node cannot choose it, unlike the issuer that an order names. None: this node."""
-    return None if task.asker is None else task.asker.link
+
+def _kind(task: Task) -> tuple[Position, bool]:
+    """The neighbour, which a node cannot choose, unlike the issuer that an order names; and whether it is signed."""
+    return task.neighbour, bool(task.order.authority)

@@ -222,7 +222,7 @@ class Asking:
         pending.part |= targets
         task.lacks = resolved.lacks
         task.is_resolved |= not resolved.lacks
-        if not pending.is_open and pending.is_held:  # without its answer the order would end now
+        if pending.is_held and not any(each.climbs for each in task.open):  # nothing else gives the whole answer
             self._wait(pending, now)
         return task.widen(targets)
 

@@ -26,8 +26,10 @@ ITEMS_BYTES_MAX: Final = 48_000
 
 ORDERS_MAX: Final = 256
 """Orders that a node holds at once, its own and those that pass."""
+ORDERS_OF_NEIGHBOUR_MAX: Final = 192
+"""Of them of one neighbour."""
 ORDERS_OF_ONE_MAX: Final = 64
-"""Of them of one issuer."""
+"""Of these of one issuer."""
 ACTIVE_MAX: Final = 16
 """Orders that a node gives or distributes at once; others wait."""
 READINGS_ACTIVE_MIN: Final = 4

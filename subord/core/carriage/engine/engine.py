@@ -14,7 +14,7 @@ from subord.core.carriage.engine import bounds
 from subord.core.carriage.engine.acting.acting import Acting
 from subord.core.carriage.engine.acting.tags import Tags
 from subord.core.carriage.engine.asking import Asking
-from subord.core.carriage.engine.causes import BUSY, CANCELLED, EXPIRED, NO_COORDINATOR, REFUSED, SILENT, TOO_LARGE
+from subord.core.carriage.engine.causes import BUSY, CANCELLED, NO_COORDINATOR, REFUSED, TOO_LARGE
 from subord.core.carriage.engine.due import Due
 from subord.core.carriage.engine.folding import Fold, Room, told_frames
 from subord.core.carriage.engine.frames import (
@@ -271,7 +271,7 @@ class Engine:
     def _issue(self, event: Issue, now: float) -> None:
         order = event.order
         targets = order.targets
-        cause = BUSY if self._is_full(order) else ("" if order_fits(order) else TOO_LARGE)
+        cause = BUSY if self._is_full(order, 0) else ("" if order_fits(order) else TOO_LARGE)
         if cause:
             answer = unasked(cause, targets, self._tree.every())
             self._links.actions.append(Finished(order.tag, answer))
@@ -322,12 +322,13 @@ class Engine:
             return REFUSED
         if self._tree.position in ask.passed or len(ask.passed) >= bounds.PASSED_MAX:
             return NO_COORDINATOR  # it would climb in a circle
-        return BUSY if self._is_full(ask.order) else ""
+        return BUSY if self._is_full(ask.order, link.peer) else ""
 
-    def _is_full(self, order: Order) -> bool:
-        if len(self._tasks) >= bounds.ORDERS_MAX:
-            return True
-        return sum(each.order.issuer == order.issuer for each in self._tasks) >= bounds.ORDERS_OF_ONE_MAX
+    def _is_full(self, order: Order, neighbour: Position) -> bool:
+        """A neighbour may name any issuer, so it leaves place to others, and does not use up that of an issuer."""
+        issuers = [each.order.issuer for each in self._tasks if each.neighbour == neighbour]
+        is_full = len(self._tasks) >= bounds.ORDERS_MAX or len(issuers) >= bounds.ORDERS_OF_NEIGHBOUR_MAX
+        return is_full or issuers.count(order.issuer) >= bounds.ORDERS_OF_ONE_MAX
 
     def _begin(
         self,
@@ -413,10 +414,10 @@ class Engine:
 
     def _finish(self, task: Task, now: float) -> None:
         """Answer for all targets: those without result get a cause."""
-        if task.is_queued:
+        if task.is_queued and (task.unexplained or not task.is_resolved):
             task.lacks = task.lacks or BUSY
             task.miss(task.unexplained, BUSY)
-        self._explain(task)
+        task.explain()
         self._routing.grow_up(task, now)
         if task.asker is None:
             if task.is_every and (task.lacks or not task.is_resolved):
@@ -427,12 +428,6 @@ class Engine:
             for each in told_frames(task.asker.number, task.fold, task.untold_missing, lacks):
                 self._links.send(task.asker.link, each)
         self._forget(task, now, stops=task.asker is None)
-
-    def _explain(self, task: Task) -> None:
-        """A cause for each node without one."""
-        for pending in task.open:
-            task.miss(pending.part & task.unexplained, EXPIRED if pending.is_known else SILENT)
-        task.miss(task.unexplained, EXPIRED)
 
     def _forget(self, task: Task, now: float, *, stops: bool = False) -> None:
         """Nothing is told of it any more. `stops`: its issuer waits no longer."""

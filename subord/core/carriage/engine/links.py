@@ -34,7 +34,7 @@ class LinkState:
         self.knows_orders = opened.knows_orders
         self.round_trip_s = min(opened.round_trip_s or bounds.ROUND_TRIP_S, bounds.ROUND_TRIP_S_MAX)
         self.idle_round_trip_s = self.round_trip_s
-        """When the link opened: without what the two nodes take when they are busy."""
+        """The shortest one: without what the two nodes take when they are busy."""
         self._measured_at = 0.0
         self.asked: dict[int, Any] = {}
         """Questions of this node to the peer (tasks.Pending), by number."""
@@ -45,16 +45,21 @@ class LinkState:
 
     def measure(self, round_trip_s: float, now: float) -> None:
         """An acknowledgement took so long. A longer time counts at once, a shorter one by half."""
-        self._measured_at = now
         round_trip_s = min(round_trip_s, bounds.ROUND_TRIP_S_MAX)
+        self.idle_round_trip_s = min(self.idle_round_trip_s, round_trip_s)
+        self.round_trip_s = self._round_trip_s(now)
+        self._measured_at = now
         weight = 1.0 if round_trip_s > self.round_trip_s else ROUND_TRIP_WEIGHT
         self.round_trip_s += weight * (round_trip_s - self.round_trip_s)
 
     def margin_s(self, now: float) -> float:
-        """What a hop keeps of the time left. What the nodes took when they were busy counts less and less."""
-        age = (now - self._measured_at) / bounds.SLOW_HALF_S
-        busy_s: float = (self.round_trip_s - self.idle_round_trip_s) * 0.5**age
-        return bounds.MARGIN_S + min(2 * (self.idle_round_trip_s + busy_s), bounds.MARGIN_ROUND_TRIPS_S_MAX)
+        """What a hop keeps of the time left."""
+        return bounds.MARGIN_S + min(2 * self._round_trip_s(now), bounds.MARGIN_ROUND_TRIPS_S_MAX)
+
+    def _round_trip_s(self, now: float) -> float:
+        """What the nodes took when they were busy counts less and less."""
+        busy_s = self.round_trip_s - self.idle_round_trip_s
+        return self.idle_round_trip_s + busy_s * float(0.5 ** ((now - self._measured_at) / bounds.SLOW_HALF_S))
 
     @property
     def ack_s(self) -> float:

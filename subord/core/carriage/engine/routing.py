@@ -44,7 +44,7 @@ class Routing:
     def start(self, task: Task, now: float) -> None:
         """A new task, or another attempt of the issuer."""
         task.routed_at = now
-        task.lacks = ""
+        task.lacks, task.coordinates = "", False
         if task.asker is None and not self.admission.enter(task, now):
             return
         if not task.climbs:
@@ -93,10 +93,7 @@ class Routing:
         for each in tasks:
             self.admission.leave(each, now)
         while (following := self.admission.following(now)) is not None:
-            if following.coordinates:
-                self._distribute(following, self._tree.split(following.remaining), now)
-            else:
-                self.start(following, now)
+            self.start(following, now)  # a coordinator may no longer list all targets
             self._asking.touched[following] = None  # it may have no node to ask
 
     def _distribute(self, task: Task, split: Split, now: float) -> None:

@@ -117,10 +117,14 @@ class Task:
         return bounds.LEASE_S if self.asker is None else max(0.0, self.leased_until - now)
 
     @property
+    def neighbour(self) -> Position:
+        """The peer that asks; 0: a command here."""
+        return 0 if self.asker is None else self.asker.link.peer
+
+    @property
     def source(self) -> Position:
         """The peer that asked over a stream of its own; 0: the order came along an edge, or of a command here."""
-        link = None if self.asker is None else self.asker.link
-        return link.peer if link is not None and link.role is Role.CALLER else 0
+        return self.neighbour if self.asker is not None and self.asker.link.role is Role.CALLER else 0
 
     def widen(self, nodes: Ranges) -> Ranges:
         """More targets of an order for all members; returns those that are new."""
@@ -155,6 +159,14 @@ class Task:
             if other != cause:
                 self._without(other, new)
         self.missing[cause] = self.missing.get(cause, NONE) | new
+
+    def explain(self) -> None:
+        """A cause for each node without one. Behind a node that has not acknowledged, none was asked."""
+        for pending in self.open:
+            if not pending.is_known:
+                self.miss(Ranges.of((pending.peer,)) & pending.part & self.unexplained, causes.SILENT)
+            self.miss(pending.part & self.unexplained, causes.EXPIRED if pending.is_known else causes.NO_TIME)
+        self.miss(self.unexplained, causes.EXPIRED)
 
     def _without(self, cause: str, nodes: Ranges) -> None:
         rest = self.missing[cause] - nodes
