@@ -112,13 +112,13 @@ def order_of(group: str) -> int:
 
 def group_of(item: pytest.Item, marks: Mapping[str, pytest.Mark]) -> str:
     """One worker has the large labs: two at once would take each other's time. Tests of installed machines share a
-    package, and those of a stock Debian one root. Of the rest each file goes by itself, or each case."""
+    package, and those of a stock Debian one root. Of the rest each file goes by itself, or each test."""
     if item.path.name == "test_stock_debian.py":
         return item.path.name
     if item.path.parent.name == "deploy":
         return "deploy"
     if "apart" in marks:
-        return f"{item.path.name}:{item.callspec.id}"  # type: ignore[attr-defined]
+        return f"{item.path.name}:{item.name.replace('[', ':').rstrip(']')}"  # xdist takes a name with ] for none
     lab = marks.get("lab")
     return item.path.name if lab is None or lab.kwargs.get("few") else "lab"
 

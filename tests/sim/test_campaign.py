@@ -7,7 +7,7 @@ times as long as another one, and is played by the second tier.
 from __future__ import annotations
 
 import statistics
-from itertools import count, islice
+from itertools import count, islice, pairwise
 
 import msgspec
 import pytest
@@ -45,8 +45,11 @@ def nodes_of(seed: int) -> int:
     return len(Play(draw(seed), checked=False).positions)
 
 
+@pytest.mark.apart
 @pytest.mark.parametrize(
-    "numbers", [pytest.param(range(2)), pytest.param(range(2, 200), marks=pytest.mark.slow)], ids=["2", "198"]
+    "numbers",
+    [range(2), *(pytest.param(range(*each), marks=pytest.mark.slow) for each in pairwise((2, 50, 100, 150, 200)))],
+    ids=str,
 )
 def test_two_hundred_seeds_hold(numbers: range) -> None:
     seeds = list(islice((seed for seed in count() if nodes_of(seed) <= SMALL), numbers.start, numbers.stop))
@@ -59,6 +62,7 @@ def test_two_hundred_seeds_hold(numbers: range) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.apart
 def test_seeds_of_large_clusters_hold() -> None:
     summary = campaign.run(list(islice((seed for seed in count() if nodes_of(seed) > SMALL), 6)), jobs=1)
     assert summary.failed == [], "\n".join(campaign.report(summary))
@@ -79,6 +83,7 @@ def test_seeds_that_failed_once_hold(seed: int, what_failed: str) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.apart
 @over(
     ("seed", "what_was_wrong"),
     [
@@ -102,6 +107,7 @@ def test_seeds_that_failed_by_the_harder_checkers_hold(seed: int, what_was_wrong
 
 
 @pytest.mark.slow
+@pytest.mark.apart
 @pytest.mark.parametrize("mapping", ["performance", "latency"])
 def test_seeds_hold_by_each_measured_mapping(mapping: MappingName) -> None:
     summary = campaign.run(range(20), mapping=mapping, jobs=1)

@@ -216,6 +216,7 @@ def test_every_seed_is_allowed_in_a_file() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.apart
 @over("file", [file for file in SHIPPED if file.stem != MANY_ORDERS])
 def test_the_shipped_scenarios_hold_in_the_simulator(file: Path) -> None:
     script = read(file.read_text())
@@ -224,6 +225,7 @@ def test_the_shipped_scenarios_hold_in_the_simulator(file: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.apart
 @pytest.mark.parametrize("issuers", ["1-20", pytest.param("1-84", marks=pytest.mark.long)])
 def test_the_shipped_scenario_of_many_orders_holds_in_the_simulator(issuers: str) -> None:
     """As it is shipped, its 1,008 orders at once take the simulator two minutes."""

@@ -1,25 +1,23 @@
 """The commands of the lab. Each takes the parsed arguments and returns the exit code.
 
-Exit codes: 0 done; 1 not, with one line why; 2 wrong arguments; 3 the daemons did not do what was expected; 4 a
-scenario that cannot be played here; 130 Ctrl-C; 141 the reader of the output went away.
+Exit codes: those of ending.py; 2 wrong arguments; 3 the daemons did not do what was expected; 4 a scenario that
+cannot be played here.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import os
-import select
-import signal
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import fields
 from importlib import import_module
 from pathlib import Path
-from typing import Any, NoReturn, TextIO
+from typing import Any
 
 from netlab.cli import demo
 from netlab.cli.arguments import of_lab, parser
+from netlab.cli.ending import exit_code
 from netlab.cli.terminal import Terminal
 from netlab.common import results
 from netlab.common.tables import aligned
@@ -28,15 +26,13 @@ from netlab.eventlog import tree as trees
 from netlab.eventlog.events import Cluster, EventLog
 from netlab.experiments import evaluate, healing, scan, soak
 from netlab.lab import Lab, facts, start_order
-from netlab.processes import enter, keeper
+from netlab.processes import enter
 from netlab.processes.client import Client, attach
-from netlab.processes.enter import carry_out
 from netlab.processes.launch import LabHandle
 from netlab.processes.options import Options
 from netlab.scenarios import report, runner
 from netlab.topology.wan import LATE_S
 
-PIPE_CLOSED = 141  # 128 + SIGPIPE, as `subord` does
 WAY_COLUMNS = ("frames", "bytes", "lost", "queue_full", "cut", "no_room")
 
 EXPERIMENTS = {
@@ -62,69 +58,18 @@ EXPERIMENTS = {
 }
 """Module of `stabilise` and of each word of `evaluate`, with `Plan`, `table` and `is_whole`."""
 
-INSIDE = {
-    "send-bad-input": "scenarios.bad_input:send",
-    "scan-from": "experiments.scan:send",
-    "record": "attack.recorder:record",
-    "intrude": "attack.intruder:intrude",
-    "fetch": "peers.page_reader:fetch",
-}
-"""Words by which the lab calls itself inside a node's namespace, or in that of the bridges (enter.py)."""
-
 
 def main(arguments: Sequence[str]) -> int:
     """The exit code."""
-    if arguments[:1] == ["keep"]:  # the lab calls itself: see launch.py
-        return keeper.keep(Options.from_json(arguments[1]))
-    if arguments[:1] == ["supply"]:  # see elastic/cluster.py
-        supply: Callable[[str], int] = import_module("netlab.elastic.supplier").supply
-        return supply(arguments[1])
-    if arguments and arguments[0] in INSIDE:
-        module, _, function = INSIDE[arguments[0]].partition(":")
-        return carry_out(getattr(import_module(f"netlab.{module}"), function), arguments[1])
     given = parser().parse_args(arguments)
-    signal.signal(signal.SIGTERM, _terminated)
-    signal.signal(signal.SIGHUP, _terminated)
-    try:
-        return _called(given)
-    except BrokenPipeError:
-        if not (gone := [stream for stream in (sys.stdout, sys.stderr) if _is_reader_gone(stream)]):
-            raise
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        for stream in gone:  # drop what is still buffered
-            os.dup2(nowhere, stream.fileno())
-        return PIPE_CLOSED
-
-
-def _is_reader_gone(stream: TextIO) -> bool:
-    """Of a pipe; anything else has no reader that could go."""
-    poll = select.poll()
-    poll.register(stream.fileno(), 0)
-    return any(what & select.POLLERR for _, what in poll.poll(0))
+    return exit_code(lambda: _called(given))
 
 
 def _called(given: argparse.Namespace) -> int:
-    """Run the command; an exit code for what is expected to go wrong."""
-    try:
-        if given.do in ON_LAB:
-            with attach(given.name) as controller:
-                code = ON_LAB[given.do](controller, given)
-        else:
-            code = CALLS[given.do](given)
-        sys.stdout.flush()
-    except LabError as reason:
-        print(f"\n{reason}" if sys.stderr.isatty() else str(reason), file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        print("\nStopped; everything the lab had made is gone.", file=sys.stderr)
-        return 130
-    return code
-
-
-def _terminated(number: int, _frame: object) -> NoReturn:
-    """End as Ctrl-C does: by way of every `with` and `finally`."""
-    signal.signal(number, signal.SIG_IGN)
-    raise KeyboardInterrupt
+    if given.do not in ON_LAB:
+        return CALLS[given.do](given)
+    with attach(given.name) as controller:
+        return ON_LAB[given.do](controller, given)
 
 
 def elastic(given: argparse.Namespace) -> int:

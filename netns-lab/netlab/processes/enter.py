@@ -46,7 +46,7 @@ def find_node(info: Message, wanted: str) -> Message:
 
 def command_in(name: str, node: str, command: Sequence[str]) -> list[str]:
     """The shell command that runs `command` on a node of the lab `name`, or on the WIRE."""
-    return [sys.executable, str(SCRIPT), "exec", "--name", name, node, "--", *command]
+    return [sys.executable, str(SCRIPT), "exec-in", name, node, *command]
 
 
 def ran_in(client: Client, wanted: str, command: Sequence[str], timeout_s: float) -> subprocess.CompletedProcess[str]:

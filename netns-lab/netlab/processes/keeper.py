@@ -31,8 +31,9 @@ ASK_AGAIN_S = 1.0
 LOG_TAIL_CHARS = 4000
 
 
-def keep(options: Options) -> int:
-    """Run one lab to its end; exit code of the keeper process."""
+def keep(told: str) -> int:
+    """Run one lab to its end, by options as JSON; exit code of the keeper process."""
+    options = Options.from_json(told)
     # Blocked until a handler exists: a signal between two lines must not leave anything behind.
     signal.pthread_sigmask(signal.SIG_BLOCK, (*ENDING_SIGNALS, signal.SIGCHLD))
     rootless = options.rootless or os.geteuid() != 0
