@@ -554,22 +554,20 @@ def test_a_link_that_opened_in_a_slow_time_becomes_quick() -> None:
     for turn in range(20):
         link.measure(0.001, 10.0 + turn)
     assert link.margin_s(90.0) == pytest.approx(0.052)
-    assert link.quick_ack_s == bounds.ACK_S_MIN
 
 
-def test_nodes_behind_one_that_does_not_acknowledge_were_not_asked() -> None:
-    """The time is over before 2 counts as hung."""
-    stage = Stage({1: 0, 2: 1, 3: 2, 4: 1})
+def test_nodes_that_were_asked_directly_and_have_acknowledged_are_expired() -> None:
+    """2 hangs, and its subordinate 12 was asked past it; then 12 hangs, too."""
+    stage = Stage({1: 0, 2: 1, 12: 2, 22: 12})
+    stage.act_s = dict.fromkeys(stage.leaders, 60.0)
     stage.stop(2)
-    stage.issue(1, None, left_s=0.2)
-    stage.issue(4, Ranges.of([3, 4]), left_s=0.2)
-    stage.issue(3, Ranges.of([1, 3]), left_s=0.2)
-    stage.run(1.0)
-    assert {each.missing for each in stage.answers} == {
-        (("no time", Ranges.of([3])), ("silent", Ranges.of([2]))),
-        (("no time", Ranges.of([3])),),
-        (("no time", Ranges.of([1, 3])),),
-    }
+    stage.issue(1, Ranges.of([2, 12, 22]), "write", left_s=0.5)
+    stage.at(0.35, lambda: stage.stop(12))
+    stage.run(2.0)
+    assert {position for position, _ in stage.acted} == {12, 22}
+    assert [each.missing for each in stage.answers] == [
+        (("expired", Ranges.of([12, 22])), ("silent", Ranges.of([2])))
+    ]
 
 
 def test_after_a_slow_time_the_deepest_nodes_are_asked(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,6 +7,7 @@ from random import Random
 import pytest
 from order_stage import Stage
 
+from subord.core.carriage.engine.interface import CallDirect
 from subord.core.carriage.engine.ranges import Ranges
 from subord.core.view import Position
 
@@ -38,6 +39,39 @@ def test_a_node_that_wakes_for_a_moment_does_not_spoil_the_answer(left_s: float)
             (answer,) = stage.answers
             assert answer.is_resolved, (woken_ms, awake_ms)
             assert set(answer.missing) <= {("silent", Ranges.of([2]))}, (woken_ms, awake_ms)
+
+
+class Firewall(Stage):
+    """Streams of their own to the root never open."""
+
+    def _connect(self, position: Position, action: CallDirect) -> None:
+        if action.peer != 1:
+            super()._connect(position, action)
+
+
+@pytest.mark.parametrize("woken_s", [0.3, 0.4, 0.6])
+def test_a_leader_that_has_given_the_targets_is_waited_for(woken_s: float) -> None:
+    """3 has given up its leader 2, which wakes and gives the targets; the root cannot be asked directly."""
+    stage = Firewall({1: 0, 2: 1, 3: 2, 4: 3, 5: 4, 6: 1})
+    stage.act_s = dict.fromkeys(stage.leaders, 1.8)
+    stage.run(1.0)
+    stage.stop(2)
+    stage.issue(3, None, left_s=2.5)
+    stage.at(woken_s, lambda: stage.go_on(2))
+    stage.run(4.0)
+    assert [(each.missing, each.is_resolved) for each in stage.answers] == [((), True)]
+
+
+def test_a_leader_that_hangs_again_is_waited_for_only_once() -> None:
+    """Then the branch is asked without it."""
+    stage = Firewall({1: 0, 2: 1, 3: 2, 4: 3, 5: 4, 6: 1})
+    stage.stop(2)
+    stage.issue(3, None, left_s=8.0)
+    stage.at(0.4, lambda: stage.go_on(2))
+    stage.at(0.403, lambda: stage.stop(2))
+    stage.run(10.0)
+    (answer,) = stage.answers
+    assert not {each for _, nodes in answer.missing for each in nodes} & {3, 4, 5}
 
 
 class LateNodes(Stage):

@@ -244,7 +244,7 @@ def test_as_many_greedy_nodes_as_places_leave_a_turn_to_others() -> None:
     stage = star(*range(2, 10))
     greedy, silent, quick = (6, 7, 8, 9), 5, 4
     stage.act_s[silent], stage.slow = 500.0, silent
-    for _ in range(57):
+    for _ in range(40):
         for each in greedy:
             stage.issue(each, Ranges.of([silent]), left_s=60.0)
     for turn in range(5):
@@ -267,7 +267,7 @@ def test_a_node_gains_no_places_by_many_streams_and_names() -> None:
     stage.act_s[5] = 500.0
     for stream in range(STREAMS):
         stage.feed(1, Opened(("more", stream), 2, Role.CALLER, 1))
-    for number in range(12 * STREAMS):
+    for number in range(10 * STREAMS):
         stage.feed(1, Arrived(("more", number % STREAMS), ask_of_liar(number)))
     for turn in range(10):
         stage.at(1.0 + turn / 2, lambda: stage.issue(3, Ranges.of([4])))
@@ -275,22 +275,61 @@ def test_a_node_gains_no_places_by_many_streams_and_names() -> None:
     assert told(stage, 3, 4) == [True] * 10
 
 
-def test_a_node_does_not_use_up_the_orders_of_others() -> None:
-    """Neither by their number, nor in the name of another node."""
+def test_orders_of_others_leave_place_to_commands_here() -> None:
     stage = star(2, 3, 4, 5)
     stage.act_s[5] = 500.0
     stage.feed(1, Opened("more", 2, Role.CALLER, 1))
     for number in range(300):
         stage.feed(1, Arrived("more", ask_of_liar(number)))
-    in_its_name = order_of(b"in its name 0000", "read", b"", Ranges.of([5]), 3)
-    for number in range(1000, 1100):
-        frame = Ask(number, True, 0, 60_000, Ranges.of([5]).flat(), in_its_name, (2,), 15_000)
-        stage.feed(1, Arrived("more", encode(1, 1, frame)))
-    assert stage.engines[1].sizes["orders"] == bounds.ORDERS_OF_NEIGHBOUR_MAX
-    for issuer in (1, 3):
-        stage.issue(issuer, Ranges.of([4]), "write")
-    stage.run(6.0)
-    assert (told(stage, 1, 4), told(stage, 3, 4)) == ([True], [True])
+    assert stage.engines[1].sizes["orders"] == bounds.ORDERS_OF_OTHERS_MAX
+    for _ in range(bounds.ORDERS_OF_ONE_MAX):
+        stage.issue(1, Ranges.of([4]), "write")
+    stage.run(8.0)
+    assert told(stage, 1, 4) == [True] * bounds.ORDERS_OF_ONE_MAX
+
+
+@pytest.mark.parametrize(("greedy", "is_late", "issuer"), [(4, True, 3), (8, True, 3), (4, True, 1), (12, False, 3)])
+def test_those_that_ask_once_at_a_time_do_not_come_first_each_time(greedy: int, is_late: bool, issuer: int) -> None:
+    """Each greedy node gives its next order when none of it waits; then another node gives five at once."""
+    nodes = range(10, 10 + greedy)
+    stage = star(3, 4, 5, *nodes)
+    stage.act_s = {4: 500.0, 5: 500.0}
+    stage.slow = 5 if is_late else 0
+
+    def give_next() -> None:
+        waiting = {each.neighbour for each in stage.engines[1]._routing.admission._queue}
+        for each in nodes:
+            if each not in waiting:
+                stage.issue(each, Ranges.of([5]), left_s=3.9)
+        stage.at(0.05, give_next)
+
+    give_next()
+    stage.run(7.0)
+    for _ in range(5):
+        stage.issue(issuer, Ranges.of([4]), left_s=30.0)
+    stage.run(31.0)
+    causes = [cause for each in stage.answers_to[issuer] for cause, _ in each.missing]
+    assert causes == ["expired"] * 5  # each had a place, and 4 never answers
+
+
+def test_an_order_for_all_that_waited_at_a_former_root_is_given_there() -> None:
+    """The new root does not list the branch of 1 yet when a place becomes free."""
+    greedy = range(10, 18)
+    stage = Slow({9: 0, 1: 0, 2: 1, 3: 1, 6: 1, **dict.fromkeys(greedy, 1)})
+    stage.act_s[6], stage.slow = 500.0, 6
+    for each in greedy:
+        for _ in range(4):
+            stage.issue(each, Ranges.of([6]), left_s=60.0)
+    stage.run(0.5)
+    stage.issue(3, None, left_s=20.0)
+    stage.run(0.5)
+    stage.unlisted[9] = {1, 2, 3, 6, *greedy}
+    stage.move(1, 9)
+    stage.run(20.0)
+    (answer,) = stage.answers_to[3]
+    assert Ranges.of([2, 3, *greedy]) - answer.targets == Ranges(())
+    assert dict(answer.missing).keys() <= {"expired", "moved"}
+    assert sum(len(nodes) for _, nodes in answer.missing) <= 2
 
 
 def test_signed_orders_of_a_node_cost_its_readings_no_places() -> None:

@@ -5,7 +5,7 @@ Without this, very many orders at once would each take so much longer that none 
 many readings all nodes together can take at once, so it begins with few. Signed orders are fewer, run for long, and
 must be passed on again before their leases are over, so some places are for them only. Invariants: at most ACTIVE_MAX
 orders hold a place, each for SLOT_S at most; of the neighbours whose orders of a kind wait, a place goes to the one
-with the fewest for this kind, then to the one whose last turn is the longest ago, and of its orders to the oldest.
+with the fewest for this kind, of these to one that had no turn in this round, and of its orders to the oldest.
 """
 
 from __future__ import annotations
@@ -30,9 +30,11 @@ class Admission:
         """How many readings may have a place now."""
         self._holders: dict[Task, None] = {}
         self._queue: deque[Task] = deque()
-        self._turns: dict[tuple[Position, bool], int] = {}
-        """Of askers whose orders wait: the number of the turn in which they had their last place."""
-        self._turn = 0
+        self._round = 0
+        """In each, every neighbour with orders that wait has its turn."""
+        self._next_rounds: dict[tuple[Position, bool], int] = {}
+        """In which round those have their next turn that had one in this, also if none of their orders waits: else
+        nodes that give one order at a time would come first each time."""
 
     def __len__(self) -> int:
         """Entries, for the bound of tables."""
@@ -83,23 +85,21 @@ class Admission:
     def following(self, now: float) -> Task | None:
         """The next order that has a place now; None: there is no such order."""
         held = Counter(map(_kind, self._holders))
-
-        def rank(task: Task) -> tuple[int, int]:
-            return held[_kind(task)], self._turns.get(_kind(task), 0)
-
-        task = min(self._admissible(self._queue), key=rank, default=None)
+        waiting = self._admissible(self._queue)
+        task = min(waiting, key=lambda each: (held[_kind(each)], self._round_of(each)), default=None)
         if task is not None:
             self._queue.remove(task)
             self._hold(task, now)
-            self._pass_turn(_kind(task))
+            self._pass_turn(task)
         return task
 
-    def _pass_turn(self, kind: tuple[Position, bool]) -> None:
-        """The others that wait come first."""
-        self._turn += 1
-        self._turns[kind] = self._turn
-        waiting = set(map(_kind, self._queue))
-        self._turns = {each: turn for each, turn in self._turns.items() if each in waiting}
+    def _round_of(self, task: Task) -> int:
+        return self._next_rounds.get(_kind(task), self._round)
+
+    def _pass_turn(self, task: Task) -> None:
+        self._round = self._round_of(task)
+        self._next_rounds[_kind(task)] = self._round + 1
+        self._next_rounds = {kind: number for kind, number in self._next_rounds.items() if number > self._round}
 
 
 def _kind(task: Task) -> tuple[Position, bool]:

@@ -222,9 +222,19 @@ class Asking:
         pending.part |= targets
         task.lacks = resolved.lacks
         task.is_resolved |= not resolved.lacks
-        if pending.is_held and not any(each.climbs for each in task.open):  # nothing else gives the whole answer
-            self._wait(pending, now)
+        pending.is_heard = True
+        if not any(each.climbs for each in task.open):  # nothing else gives the whole answer
+            self.wait_again(task, now)
         return task.widen(targets)
+
+    def wait_again(self, task: Task, now: float) -> bool:
+        """Wait for a node above that was given up, was heard since, and has given the targets; False: none has."""
+        for each in task.pending.values():
+            if task.is_every and each.climbs and each.part and each.is_heard and each.is_held and not each.is_open:
+                task.lacks = ""
+                self._wait(each, now)
+                return True
+        return False
 
     def _asked_for(self, pending: Pending, nodes: Ranges) -> Ranges:
         """Without nodes for which the peer was not asked."""

@@ -271,7 +271,7 @@ class Engine:
     def _issue(self, event: Issue, now: float) -> None:
         order = event.order
         targets = order.targets
-        cause = BUSY if self._is_full(order, 0) else ("" if order_fits(order) else TOO_LARGE)
+        cause = BUSY if self._is_full(order, bounds.ORDERS_MAX) else ("" if order_fits(order) else TOO_LARGE)
         if cause:
             answer = unasked(cause, targets, self._tree.every())
             self._links.actions.append(Finished(order.tag, answer))
@@ -322,13 +322,12 @@ class Engine:
             return REFUSED
         if self._tree.position in ask.passed or len(ask.passed) >= bounds.PASSED_MAX:
             return NO_COORDINATOR  # it would climb in a circle
-        return BUSY if self._is_full(ask.order, link.peer) else ""
+        return BUSY if self._is_full(ask.order, bounds.ORDERS_OF_OTHERS_MAX) else ""
 
-    def _is_full(self, order: Order, neighbour: Position) -> bool:
-        """A neighbour may name any issuer, so it leaves place to others, and does not use up that of an issuer."""
-        issuers = [each.order.issuer for each in self._tasks if each.neighbour == neighbour]
-        is_full = len(self._tasks) >= bounds.ORDERS_MAX or len(issuers) >= bounds.ORDERS_OF_NEIGHBOUR_MAX
-        return is_full or issuers.count(order.issuer) >= bounds.ORDERS_OF_ONE_MAX
+    def _is_full(self, order: Order, most: int) -> bool:
+        if len(self._tasks) >= most:
+            return True
+        return sum(each.order.issuer == order.issuer for each in self._tasks) >= bounds.ORDERS_OF_ONE_MAX
 
     def _begin(
         self,

@@ -33,6 +33,8 @@ class LinkState:
         self.incarnation = opened.incarnation
         self.knows_orders = opened.knows_orders
         self.round_trip_s = min(opened.round_trip_s or bounds.ROUND_TRIP_S, bounds.ROUND_TRIP_S_MAX)
+        self.usual_round_trip_s = self.round_trip_s
+        """When the link opened."""
         self.idle_round_trip_s = self.round_trip_s
         """The shortest one: without what the two nodes take when they are busy."""
         self._measured_at = 0.0
@@ -69,7 +71,7 @@ class LinkState:
     @property
     def quick_ack_s(self) -> float:
         """How long an acknowledgement may take on quick machines."""
-        return self._ack_s(self.idle_round_trip_s)
+        return self._ack_s(self.usual_round_trip_s)
 
     def _ack_s(self, round_trip_s: float) -> float:
         if self.role is Role.CALLED:
@@ -95,7 +97,7 @@ class Links:
             known.incarnation = opened.incarnation or known.incarnation
             known.knows_orders = opened.knows_orders
             known.round_trip_s = min(opened.round_trip_s or known.round_trip_s, bounds.ROUND_TRIP_S_MAX)
-            known.idle_round_trip_s = known.round_trip_s
+            known.usual_round_trip_s = known.idle_round_trip_s = known.round_trip_s
             return known
         if len(self.of) >= bounds.LINKS_MAX:
             self.dropped["links full"] += 1

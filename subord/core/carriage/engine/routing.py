@@ -93,7 +93,10 @@ class Routing:
         for each in tasks:
             self.admission.leave(each, now)
         while (following := self.admission.following(now)) is not None:
-            self.start(following, now)  # a coordinator may no longer list all targets
+            if following.coordinates and following.is_every:  # its targets are given
+                self._distribute(following, self._tree.split(following.remaining), now)
+            else:  # a coordinator may no longer list all targets
+                self.start(following, now)
             self._asking.touched[following] = None  # it may have no node to ask
 
     def _distribute(self, task: Task, split: Split, now: float) -> None:
@@ -116,7 +119,8 @@ class Routing:
         """Ask the nearest node above that was not asked yet; `cause`: why the last one does not coordinate."""
         above = self._next_above(task)
         if above is None:
-            self._stand_in(task, part, cause, now)
+            if not self._asking.wait_again(task, now):
+                self._stand_in(task, part, cause, now)
             return
         task.tried.add(above)
         self._asking.ask(task, above, part, now, climbs=True, direct=above != self._tree.leader)

@@ -161,11 +161,10 @@ class Task:
         self.missing[cause] = self.missing.get(cause, NONE) | new
 
     def explain(self) -> None:
-        """A cause for each node without one. Behind a node that has not acknowledged, none was asked."""
+        """A cause for each node without one. The branch of a node in doubt was asked directly."""
         for pending in self.open:
-            if not pending.is_known:
-                self.miss(Ranges.of((pending.peer,)) & pending.part & self.unexplained, causes.SILENT)
-            self.miss(pending.part & self.unexplained, causes.EXPIRED if pending.is_known else causes.NO_TIME)
+            if pending.stage is not Stage.DOUBTED:
+                self.miss(pending.part & self.unexplained, causes.EXPIRED if pending.is_known else causes.SILENT)
         self.miss(self.unexplained, causes.EXPIRED)
 
     def _without(self, cause: str, nodes: Ranges) -> None:
