@@ -14,13 +14,13 @@ import subprocess
 import sys
 import sysconfig
 import tempfile
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Final
 
 import pytest
+from conditions import look_until
 from skips import RIGHTS
 
 from subord.services.account.record import Job, read
@@ -124,10 +124,7 @@ class Room:
 
 def until(condition: Callable[[], object], what: Callable[[], str]) -> None:
     """Wait for a condition. Raises AssertionError."""
-    deadline = time.monotonic() + WAIT_S_MAX
-    while not condition():
-        assert time.monotonic() < deadline, f"never happened: {what()}"
-        time.sleep(0.2)
+    look_until(condition, what, WAIT_S_MAX)
 
 
 def need(programs: Mapping[str, str]) -> None:

@@ -10,13 +10,13 @@ import re
 import shutil
 import signal
 import subprocess
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NoReturn
 
 import pytest
+from conditions import look_until
 
 WAIT_S_MAX = 120.0
 STEP_S_MAX = 300.0
@@ -29,12 +29,8 @@ INSIDE = "python3 systemd systemd-sysv dbus iproute2 python3-apt sudo openssh-se
 
 
 def until(condition: Callable[[], object], what: str, wait_s_max: float = WAIT_S_MAX) -> None:
-    """Wait for a condition. Raises AssertionError. Looks become rarer, as each is a command."""
-    deadline, pause_s = time.monotonic() + wait_s_max, 0.05
-    while not condition():
-        assert time.monotonic() < deadline, f"never happened: {what}"
-        time.sleep(pause_s)
-        pause_s = min(2 * pause_s, 0.5)
+    """Wait for a condition. Raises AssertionError."""
+    look_until(condition, lambda: what, wait_s_max)
 
 
 def obstacle() -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -11,6 +12,27 @@ import trio
 WAIT_S_MAX = 60.0
 IO_S = 0.3
 """What a clock that jumps waits for before it does: on a busy machine threads, files and sockets may take so long."""
+
+
+LOOK_PAUSE_S_MIN, LOOK_PAUSE_S, LOOK_PAUSE_S_MAX = 0.02, 0.3, 2.0
+PAUSE_OF_LOOK = 2.0
+
+
+def look_until(condition: Callable[[], object], what: Callable[[], str], within_s: float = WAIT_S_MAX) -> None:
+    """Raises AssertionError if the condition is not true within this time.
+
+    Pauses grow to LOOK_PAUSE_S, and are twice as long as a look: that may be a command, which takes processor time
+    from what is waited for.
+    """
+    deadline, pause_s = time.monotonic() + within_s, LOOK_PAUSE_S_MIN
+    while True:
+        began = time.monotonic()
+        if condition():
+            return
+        ended = time.monotonic()
+        assert ended < deadline, f"waited {within_s:g} s in vain: {what()}"
+        time.sleep(min(max(pause_s, PAUSE_OF_LOOK * (ended - began)), LOOK_PAUSE_S_MAX))
+        pause_s = min(2 * pause_s, LOOK_PAUSE_S)
 
 
 async def until(condition: Callable[[], object], what: str) -> None:

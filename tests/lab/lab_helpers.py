@@ -9,11 +9,11 @@ import signal
 import subprocess
 import sys
 import sysconfig
-import time
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from conditions import look_until
 
 REPOSITORY = Path(__file__).parents[2]
 SCRIPT = REPOSITORY / "netns-lab" / "lab"
@@ -82,12 +82,8 @@ def command(lab, position, *words):
 
 
 def wait_until(condition, what):
-    """Wait on a condition, never on time alone. Looks become rarer, as many of them are commands."""
-    until, pause_s = time.monotonic() + WAIT_S, 0.02
-    while not condition():
-        assert time.monotonic() < until, f"waited {WAIT_S} s in vain: {what}"
-        time.sleep(pause_s)
-        pause_s = min(2 * pause_s, 0.3)
+    """Wait on a condition, never on time alone."""
+    look_until(condition, lambda: what, WAIT_S)
 
 
 def blocks(page):
