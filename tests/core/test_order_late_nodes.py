@@ -74,6 +74,21 @@ def test_a_leader_that_hangs_again_is_waited_for_only_once() -> None:
     assert not {each for _, nodes in answer.missing for each in nodes} & {3, 4, 5}
 
 
+@pytest.mark.parametrize("woken_s", [2.8, 3.0])
+def test_the_list_of_a_node_that_stands_in_is_not_taken_for_all_members(woken_s: float) -> None:
+    """1 and 2 hang, and 3 stands in; then 2 goes on, and stands in as well."""
+    stage = Stage({1: 0, 2: 1, 3: 2, 4: 3, 5: 1, 6: 2})
+    stage.act_s = dict.fromkeys(stage.leaders, 2.0)
+    stage.run(1.0)
+    stage.stop(1)
+    stage.stop(2)
+    stage.issue(4, None, left_s=6.0)
+    stage.at(woken_s, lambda: stage.go_on(2))
+    stage.run(14.0)
+    (answer,) = stage.answers
+    assert not answer.is_resolved or Ranges.of([1, 5]) - answer.targets == Ranges(())
+
+
 class LateNodes(Stage):
     """Now and then a node takes nothing for up to `late_s`."""
 

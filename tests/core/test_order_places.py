@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import order_stage
 import pytest
 from order_stage import Stage
@@ -21,20 +23,21 @@ from subord.core.view import Position
 
 def orders(words: str) -> list[Task]:
     """`r`: a reading; `s`: an order with an authority; `R` and `S`: the same of another asker."""
-    other = Asker(LinkState(Opened("link", 2, Role.SUBORDINATE, 1)), 1)
-    return [
-        Task(
-            order_of(bytes(16), "service", b"", None, 1, authority=b"x" if word in "sS" else b""),
-            other if word.isupper() else None,
-            Ranges.of([1]),
-            climbs=True,
-            attempt=0,
-            began_at=0.0,
-            until=60.0,
-            room=Room(),
-        )
-        for word in words
-    ]
+    return [order_from(2 if word.isupper() else 0, is_signed=word in "sS") for word in words]
+
+
+def order_from(neighbour: Position, *, is_signed: bool = False) -> Task:
+    """0: of a command here."""
+    return Task(
+        order_of(bytes(16), "service", b"", None, 1, authority=b"x" if is_signed else b""),
+        Asker(LinkState(Opened("link", neighbour, Role.SUBORDINATE, 1)), 1) if neighbour else None,
+        Ranges.of([1]),
+        climbs=True,
+        attempt=0,
+        began_at=0.0,
+        until=60.0,
+        room=Room(),
+    )
 
 
 @pytest.mark.parametrize(
@@ -286,6 +289,47 @@ def test_orders_of_others_leave_place_to_commands_here() -> None:
         stage.issue(1, Ranges.of([4]), "write")
     stage.run(8.0)
     assert told(stage, 1, 4) == [True] * bounds.ORDERS_OF_ONE_MAX
+
+
+@pytest.mark.parametrize(("forged", "issuer_of"), [(192, lambda number: 100 + number // 32), (64, lambda _number: 2)])
+def test_a_command_below_the_root_is_taken_again_when_it_comes_back(
+    forged: int, issuer_of: Callable[[int], int]
+) -> None:
+    """Node 4 fills the table of node 2 with orders in the names of others, or in that of node 2."""
+    stage = Stage({1: 0, 2: 1, 3: 2, 4: 2, 5: 1})
+    (edge,) = (each for each in stage.engines[2]._links.of.values() if each.peer == 4)
+    stage.act_s[2] = 100.0
+    for number in range(forged):
+        order = order_of(b"forged %09d" % number, "read", b"", Ranges.of([2]), issuer_of(number))
+        frame = Ask(number + 1, True, 0, 60_000, Ranges.of([2]).flat(), order, (), 15_000)
+        stage.feed(2, Arrived(edge.link, encode(1, 1, frame)))
+    assert stage.engines[2].sizes["orders"] == forged
+    stage.act_s[2] = 0.0
+    stage.issue(2, None, left_s=3.0)
+    stage.run(4.0)
+    assert [(each.missing, each.is_resolved) for each in stage.answers] == [((), True)]
+
+
+def test_many_signed_commands_at_once_reach_the_own_branch() -> None:
+    stage = Stage({1: 0, 2: 1, 3: 2, 4: 1})
+    stage.act_s = dict.fromkeys(stage.leaders, 3.0)
+    for _ in range(60):
+        stage.issue(2, None, "write", left_s=30.0)
+    stage.run(40.0)
+    assert [(each.missing, each.is_resolved) for each in stage.answers] == [((), True)] * 60
+
+
+def test_turns_are_forgotten_when_no_order_waits() -> None:
+    due, neighbours = Due(), 40
+    admission = Admission(due, Slowness())
+    tasks = [order_from(position) for position in range(2, 2 + neighbours)]
+    for each in tasks:
+        admission.enter(each, 0.0)
+    for each in tasks:
+        admission.leave(each, 0.0)
+        while admission.following(0.0) is not None:
+            pass
+    assert admission._next_rounds == {}
 
 
 @pytest.mark.parametrize(("greedy", "is_late", "issuer"), [(4, True, 3), (8, True, 3), (4, True, 1), (12, False, 3)])

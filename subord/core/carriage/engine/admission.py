@@ -84,6 +84,9 @@ class Admission:
 
     def following(self, now: float) -> Task | None:
         """The next order that has a place now; None: there is no such order."""
+        if not self._queue:
+            self._next_rounds.clear()
+            return None
         held = Counter(map(_kind, self._holders))
         waiting = self._admissible(self._queue)
         task = min(waiting, key=lambda each: (held[_kind(each)], self._round_of(each)), default=None)

@@ -220,7 +220,7 @@ class Asking:
             self._links.dropped["too many targets"] += 1
             return NONE
         pending.part |= targets
-        task.lacks = resolved.lacks
+        task.lacks = pending.lacks = resolved.lacks
         task.is_resolved |= not resolved.lacks
         pending.is_heard = True
         if not any(each.climbs for each in task.open):  # nothing else gives the whole answer
@@ -231,7 +231,7 @@ class Asking:
         """Wait for a node above that was given up, was heard since, and has given the targets; False: none has."""
         for each in task.pending.values():
             if task.is_every and each.climbs and each.part and each.is_heard and each.is_held and not each.is_open:
-                task.lacks = ""
+                task.lacks = each.lacks
                 self._wait(each, now)
                 return True
         return False

@@ -27,9 +27,9 @@ ITEMS_BYTES_MAX: Final = 48_000
 ORDERS_MAX: Final = 256
 """Orders that a node holds at once, its own and those that pass."""
 ORDERS_OF_OTHERS_MAX: Final = 192
-"""Of these at most when another node asks: a neighbour may name any issuer, and leaves place to commands here."""
+"""Of them, those of other nodes: a neighbour may name any issuer, and leaves place to commands here."""
 ORDERS_OF_ONE_MAX: Final = 64
-"""Of them of one issuer."""
+"""Of these of one issuer; also orders of commands here."""
 ACTIVE_MAX: Final = 16
 """Orders that a node gives or distributes at once; others wait."""
 READINGS_ACTIVE_MIN: Final = 4

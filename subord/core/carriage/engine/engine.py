@@ -269,9 +269,9 @@ class Engine:
     # -- new orders ---------------------------------------------------------------------------------------
 
     def _issue(self, event: Issue, now: float) -> None:
-        order = event.order
-        targets = order.targets
-        cause = BUSY if self._is_full(order, bounds.ORDERS_MAX) else ("" if order_fits(order) else TOO_LARGE)
+        order, targets = event.order, event.order.targets
+        is_full = len(self._tasks) >= bounds.ORDERS_MAX or len(self._own_tags) >= bounds.ORDERS_OF_ONE_MAX
+        cause = BUSY if is_full else ("" if order_fits(order) else TOO_LARGE)
         if cause:
             answer = unasked(cause, targets, self._tree.every())
             self._links.actions.append(Finished(order.tag, answer))
@@ -322,12 +322,20 @@ class Engine:
             return REFUSED
         if self._tree.position in ask.passed or len(ask.passed) >= bounds.PASSED_MAX:
             return NO_COORDINATOR  # it would climb in a circle
-        return BUSY if self._is_full(ask.order, bounds.ORDERS_OF_OTHERS_MAX) else ""
+        return BUSY if self._is_full(ask.order) else ""
 
-    def _is_full(self, order: Order, most: int) -> bool:
-        if len(self._tasks) >= most:
-            return True
-        return sum(each.order.issuer == order.issuer for each in self._tasks) >= bounds.ORDERS_OF_ONE_MAX
+    @property
+    def _own_tags(self) -> set[Tag]:
+        """Of the orders of commands here."""
+        return {each.order.tag for each in self._tasks if each.asker is None}
+
+    def _is_full(self, order: Order) -> bool:
+        """Whether there is no place for the order of another node. One of a command here may come back from above."""
+        own = self._own_tags
+        others = [each.order.issuer for each in self._tasks if each.order.tag not in own]
+        if order.tag in own:
+            return len(self._tasks) >= bounds.ORDERS_MAX
+        return len(others) >= bounds.ORDERS_OF_OTHERS_MAX or others.count(order.issuer) >= bounds.ORDERS_OF_ONE_MAX
 
     def _begin(
         self,

@@ -7,6 +7,7 @@ of two edges to one peer in one role only the newer is used, and frames name the
 from __future__ import annotations
 
 from collections import Counter
+from math import inf
 from typing import TYPE_CHECKING, Any, Final
 
 from subord.core.carriage.engine import bounds
@@ -37,7 +38,7 @@ class LinkState:
         """When the link opened."""
         self.idle_round_trip_s = self.round_trip_s
         """The shortest one: without what the two nodes take when they are busy."""
-        self._measured_at = 0.0
+        self._measured_at = inf
         self.asked: dict[int, Any] = {}
         """Questions of this node to the peer (tasks.Pending), by number."""
         self.held: dict[int, Any] = {}
@@ -61,7 +62,8 @@ class LinkState:
     def _round_trip_s(self, now: float) -> float:
         """What the nodes took when they were busy counts less and less."""
         busy_s = self.round_trip_s - self.idle_round_trip_s
-        return self.idle_round_trip_s + busy_s * float(0.5 ** ((now - self._measured_at) / bounds.SLOW_HALF_S))
+        age_s = max(0.0, now - self._measured_at)
+        return self.idle_round_trip_s + busy_s * float(0.5 ** (age_s / bounds.SLOW_HALF_S))
 
     @property
     def ack_s(self) -> float:

@@ -276,6 +276,8 @@ class Pending:
         """Whether the peer has ever acknowledged."""
         self.is_held = False
         """Whether the peer may still hold it, though this node may have given up waiting."""
+        self.lacks = ""
+        """Why the targets that the peer has given may not be all, of an order for all members."""
         self.look_at = inf
         self.pause_s = bounds.CHECK_S
 
