@@ -171,6 +171,7 @@ def test_other_settings_are_refused_on_both_sides_and_no_other_node_is_disturbed
     lab.start(*tree)
     wait_for(lab, tree)
     lab.start(*STRANGERS)
+    wait_until(lambda: all(command(lab, each, "status").returncode == 0 for each in STRANGERS), "they answer")
     ours = {lab.address(position) for position in tree}
 
     def reasons(position, by, addresses):

@@ -216,10 +216,10 @@ class MemoryLink:
                 except ExchangeError as error:
                     saying.send_nowait(error)
 
-        try:
-            async with trio.open_nursery() as nursery:
-                self._answers = partial(nursery.start_soon, say)
-                task_status.started()
+        async with trio.open_nursery() as nursery:
+            self._answers = partial(nursery.start_soon, say)
+            task_status.started()
+            try:
                 await trio.sleep_forever()
-        finally:
-            self._answers = None
+            finally:  # before the nursery is closed to new answers
+                self._answers = None
