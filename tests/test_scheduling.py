@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from pathlib import PurePath
 from types import SimpleNamespace
 from typing import Any
 
@@ -74,3 +75,14 @@ def test_without_what_computes_the_last_worker_ends() -> None:
 def test_of_two_workers_each_takes_everything() -> None:
     _first, last = play([f"{LABS[0]}{number}" for number in range(20)], workers=2)
     assert last.got
+
+
+def test_a_test_apart_is_a_group_whose_name_xdist_reads() -> None:
+    """After an `@`, and without the `]` that ends the name of a case."""
+    items: list[Any] = [
+        SimpleNamespace(path=PurePath("tests/sim/test_x.py"), name=name)
+        for name in ("test_a", "test_a[range(2, 50)]")
+    ]
+    marks: dict[str, Any] = {"apart": None}
+    groups = [scheduling.group_of(each, marks) for each in items]
+    assert groups == ["test_x.py:test_a", "test_x.py:test_a:range(2, 50)"]
