@@ -146,7 +146,8 @@ def test_what_is_late_depends_on_the_round_trip_of_the_open_link(
     role: Role, round_trip_s: float, delay_s: float, is_late: bool
 ) -> None:
     link = LinkState(Opened("link", 2, role, 1, round_trip_s=round_trip_s))
-    link.measure(0.25, 0.0)
+    for measured_s in (0.25, 0.001):
+        link.measure(measured_s, 0.0)
     slowness = Slowness()
     slowness.note(delay_s, 1.0, link.quick_ack_s)
     assert slowness.is_late(1.1) == is_late
