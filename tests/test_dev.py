@@ -26,8 +26,10 @@ FAKE_PKG_CONFIG = """#!/bin/sh
 # Knows libvirt where there is a file of this name.
 [ -e "$(dirname "$0")/libvirt" ]
 """
-WORKERS = "-n 5 --dist loadgroup --no-loadscope-reorder --max-worker-restart=0"
-INSTALL = "python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable "
+WORKERS = "-n 6 --dist loadgroup --no-loadscope-reorder --max-worker-restart=0"
+INSTALL = (
+    "python -m pip install --quiet --disable-pip-version-check --no-compile --constraint constraints.txt --editable "
+)
 
 Typed = Callable[..., list[str]]
 

@@ -67,6 +67,14 @@ def test_the_others_take_what_computes_when_nothing_else_is_left() -> None:
     assert last.got
 
 
+def test_of_six_workers_two_compute() -> None:
+    tests = [*LABS, *CORE] * 3
+    tests = [f"{each}{number}" for number, each in enumerate(tests)]
+    workers = play(tests, workers=6)
+    computing = [{tests[each].split("/")[1] for each in worker.got} for worker in workers[4:]]
+    assert computing == [{"core"}, {"core"}]
+
+
 def test_without_what_computes_the_last_worker_ends() -> None:
     *_others, last = play([f"{LABS[0]}{number}" for number in range(20)], workers=3)
     assert not last.got

@@ -1,7 +1,7 @@
 """Which worker takes which group of tests, and when.
 
 Inputs are the items that pytest collects; outputs are their groups, the order of these, and the next group of a
-worker. Tests that only compute are for the last worker, which has what processor time the others leave. The others
+worker. Tests that only compute are for the last workers, which have what processor time the others leave. The others
 begin with tests that start daemons and other programs: these mostly wait, but their timers assume a machine that has
 time to spare. Invariant: at most one worker has the large labs, and one the installed machines.
 """
@@ -37,8 +37,9 @@ COMPUTING = (
 """Folders and files of tests that start no daemon, or wait for it with patience."""
 COMPUTING_NICE = 10
 LOWEST_NICE = 19
-WORKERS_MIN = 3
-"""With fewer workers each takes everything: one with little processor time would be half of them."""
+COMPUTING_SHARE = 3
+"""One of so many workers computes. Of fewer each takes everything: one with little processor time would be half of
+them. One for each processor uses what the others leave of all."""
 FIRST = (
     "lab",
     "deploy",
@@ -124,8 +125,8 @@ def group_of(item: pytest.Item, marks: Mapping[str, pytest.Mark]) -> str:
 
 
 def has_what_computes(worker: str, workers: int) -> bool:
-    """Whether the worker, such as `gw4`, is the one for tests that compute."""
-    return workers >= WORKERS_MIN and worker == f"gw{workers - 1}"
+    """Whether the worker, such as `gw5`, is one for tests that compute."""
+    return int(worker.removeprefix("gw")) >= workers - workers // COMPUTING_SHARE
 
 
 def step_back() -> None:
@@ -148,12 +149,12 @@ class Scheduling(LoadGroupScheduling):
     """Gives each worker the next group of its kind; the others have what computes when nothing else is left."""
 
     def _assign_work_unit(self, node: WorkerController) -> None:
-        is_last = has_what_computes(node.gateway.id, self.numnodes)
-        fitting = (scope for scope, unit in self.workqueue.items() if _computes(unit) == is_last)
+        is_computing = has_what_computes(node.gateway.id, self.numnodes)
+        fitting = (scope for scope, unit in self.workqueue.items() if _computes(unit) == is_computing)
         scope = next(fitting, None)
         if scope is not None:
             self.workqueue.move_to_end(scope, last=False)
-        elif is_last:  # what is left needs daemons that are not late
+        elif is_computing:  # what is left needs daemons that are not late
             node.shutdown()
             return
         super()._assign_work_unit(node)
