@@ -407,7 +407,12 @@ def headline() -> str:
     killed, cut = ([f"{_median(each, key):.1f} s" for each in some.values()] for _, key in BRIEF_EVENTS)
     first, last = (f"{_median(start, key):.2f} s" for key in ("last_change_s", "last_change_after_last_start_s"))
     table = markdown(
-        ["medians; real daemons, one machine with two cores", "subord", "Serf", "etcd, three members"],
+        [
+            "medians (last row: counts); real daemons, one machine with two cores",
+            "subord",
+            "Serf",
+            "etcd, three members",
+        ],
         [
             ["500 nodes start together: from the first start to the last change of place", first, "-", "-"],
             ["the same, from the last start", last, "-", "-"],
@@ -415,7 +420,7 @@ def headline() -> str:
             [f"{nodes} nodes: a node that was cut off is reported (1) after", *cut],
             [f"{nodes} nodes at rest: packets per second from a node", *_sent(some, "packets_per_s", 1)],
             [f"{nodes} nodes at rest: bytes per second from a node", *_sent(some, "bytes_per_s", 0)],
-            [f"{nodes} nodes: runs that formed a whole cluster in time", *counts],
+            [f"{nodes} nodes: runs that formed a whole cluster within 180 s of the last start", *counts],
         ],
     )
     sealed = one(records.read("sealing"), way="sealed")
@@ -424,8 +429,8 @@ def headline() -> str:
     versions = sorted({run["version"] for run in (*start, *some["subord"])})
     return f"""{table}
 (1) By the root of subord, by all agents of Serf, by all watchers of etcd.
-Measured with subord {" and ".join(versions)} without a key.
-With a key, a node of subord sends {packets:.1f} packets and {sent:,.0f} bytes per second ({size} nodes).
+Measured with subord {" and ".join(versions)} without a key; "-" is not measured.
+With a key, in another measurement, a node sends {packets:.1f} packets and {sent:,.0f} bytes a second ({size} nodes).
 """
 
 

@@ -489,3 +489,9 @@ def test_bytes_overwritten_at_random() -> None:
         for _ in range(chance.randint(1, 8)):
             data[chance.randrange(2, len(data))] = chance.randrange(256)
         assert within_bounds(decode(bytes(data)))
+
+
+def test_what_is_left_out_without_a_key_stands_last() -> None:
+    """`written` and `written_row` cut it off: a further field must be cut off with it, or come before it."""
+    assert {kind.__struct_fields__[-2:] for kind in (Propose, Accept, Goodbye)} == {("key", "proof")}
+    assert Change.__struct_fields__[-4:] == ("key", "proof", "exchange", "wish")

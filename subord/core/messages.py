@@ -114,23 +114,24 @@ class Wish(enum.IntEnum):
 class No(enum.IntEnum):
     """Why a proposal is refused.
 
-    edges/slots.py decides on FULL and RANK, ingress.py on TERMS, edges/subordinates.py on BUSY and LEAVING. The
+    edges/slots.py decides on FULL and RANK, ingress.py on TERMS, edges/subordinates.py on BUSY and LEAVING: BUSY says
+    that the same proposal may be granted later. The
     proposer reacts in search/search.py; a node that its own leader refuses, except with BUSY, gives that leader up
     (node.py). Each reason has its words in REFUSALS.
     """
 
     FULL = 0
     RANK = 1  # the proposer does not rank above the leader
-    TERMS = 2  # settings differ
-    BUSY = 3  # too many questions in this second
+    TERMS = 2  # settings differ, or the key is not accepted
+    BUSY = 3  # too many questions, an older process of a subordinate, or a cycle is possible
     LEAVING = 4
 
 
 REFUSALS: dict[No, str] = {
     No.FULL: "no free slot",
     No.RANK: "only a lower rank may lead",
-    No.TERMS: "settings differ",
-    No.BUSY: "too many questions this second",
+    No.TERMS: "settings or keys differ",
+    No.BUSY: "not now",
     No.LEAVING: "about to leave",
 }
 """In words; for TERMS the text of `Refuse` says which."""
@@ -367,7 +368,7 @@ def written_row(change: Change) -> tuple[object, ...]:
 
 
 def written(message: Message) -> object:
-    """What the codec encodes: a message without the last fields if they are empty."""
+    """What the codec encodes: without a key, a message that ends with key and proof does not have them."""
     match message:
         case Beat() if message.changes:
             return msgspec.structs.replace(message, changes=tuple(map(written_row, message.changes)))

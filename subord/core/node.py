@@ -204,7 +204,7 @@ class Node:
         message = event.message
         if not self.ingress.admits(event) or event.source is None:
             return
-        is_foreign = isinstance(message, Refuse) and message.no is No.TERMS  # a node of another cluster
+        is_foreign = isinstance(message, Refuse) and message.no is No.TERMS  # perhaps of another cluster
         if self.uplink.leader is None and not is_foreign:
             self.search.lowest_seen.heard(event.source)
         self._on_message(event.source, event.address, message)

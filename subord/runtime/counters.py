@@ -41,8 +41,8 @@ class Counters:
         self.bytes_received: Counter[str] = Counter()
         self.dropped: Counter[str] = Counter()  # dropped input by reason, e.g. "malformed"
         self.reports_sent = self.reports_received = 0  # along edges
-        self.orders_accepted: Counter[str] = Counter()  # orders of operators by power, e.g. "keys"
-        self.orders_refused: Counter[str] = Counter()  # by reason, a word of core/carriage/verdicts.py
+        self.orders_accepted: Counter[str] = Counter()  # orders of operators by power or service, e.g. "keys"
+        self.orders_refused: Counter[str] = Counter()  # by reason, a word of core/carriage/verdicts.py or causes.py
         self.orders_given: Counter[str] = Counter()  # orders to nodes, of this node, that ended, by service
         self.orders_told = 0  # nodes that answered them
         self.orders_missing: Counter[str] = Counter()  # nodes that did not, by cause, a word of causes.py

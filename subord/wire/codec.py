@@ -30,9 +30,6 @@ _encoder = msgspec.msgpack.Encoder()
 _decoder: msgspec.msgpack.Decoder[Message] = msgspec.msgpack.Decoder(Message)
 
 
-"""What decoders raise on input of peers: their own errors, bad UTF-8, depth, and large numbers."""
-
-
 class Fault(enum.Enum):
     """Why a datagram was not decoded. It has no effect."""
 

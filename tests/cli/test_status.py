@@ -66,12 +66,12 @@ def test_what_is_measured_in_one_line(
 
 def test_a_root_that_was_refused_says_so(capsys: pytest.CaptureFixture[str]) -> None:
     world = World({5: None})
-    world.refused = "refused by 2 candidates: settings differ (2)"
+    world.refused = "refused by 2 candidates: settings or keys differ (2)"
     with fake_daemon(world.node(5)) as path:
         assert main(["status", "--socket", path]) == exit_codes.OK
         status = capsys.readouterr().out
         assert main(["tree", "--socket", path]) == exit_codes.OK
-    assert "  place       root for 1 min; refused by 2 candidates: settings differ (2)\n" in status
+    assert "  place       root for 1 min; refused by 2 candidates: settings or keys differ (2)\n" in status
     assert "  subtree     1 node, all at home in this tree\n" in status
     heading = f"1 node, depth 0, all at home in this tree, root 10.0.0.5; {world.refused}"
     assert capsys.readouterr().out == f"{heading}\n10.0.0.5\n"

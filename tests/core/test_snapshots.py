@@ -127,7 +127,7 @@ def test_the_answer_of_a_dead_home_is_when_and_how_it_ended(end: str, words: str
     assert answer.answer == "accepted"
 
 
-REFUSED = "refused by 3 candidates: settings differ (2), no free slot (1)"
+REFUSED = "refused by 3 candidates: settings or keys differ (2), no free slot (1)"
 
 
 def test_a_node_that_is_refused_everywhere_says_so() -> None:
@@ -137,12 +137,12 @@ def test_a_node_that_is_refused_everywhere_says_so() -> None:
     world.own_settings[5] = msgspec.structs.replace(world.settings, fanout=8)
     world.start(5)
     world.run(20)
-    counted = "refused by 3 candidates: settings differ (3)"
+    counted = "refused by 3 candidates: settings or keys differ (3)"
     (placed,) = world.noticed(PlaceChanged, 5)
     assert isinstance(placed, PlaceChanged)
     assert placed.place is Place.ROOT
     assert placed.reason.startswith("refused by ")
-    assert "settings differ (" in placed.reason
+    assert "settings or keys differ (" in placed.reason
     assert roster(world.nodes[5], world.now).refused == world.shown(5).refused == counted
     assert why(world.nodes[5], world.now).reason == placed.reason
     assert roster(world.nodes[1], world.now).refused is None, "9 and 5 are no candidates"
@@ -169,12 +169,12 @@ def test_a_refusing_node_that_died_or_ranks_above_is_not_counted_any_more() -> N
     world.own_settings[5] = msgspec.structs.replace(world.settings, fanout=8)
     world.start(5)
     world.run(20)
-    assert world.shown(5).refused == "refused by 2 candidates: settings differ (2)"
+    assert world.shown(5).refused == "refused by 2 candidates: settings or keys differ (2)"
     world.vanish(1)
     world.run(60)
-    assert world.shown(5).refused == "refused by 1 candidate: settings differ (1)"
+    assert world.shown(5).refused == "refused by 1 candidate: settings or keys differ (1)"
     world.nodes[5].search.answers.mark(world.now, 9, "refused: fan-out 2, we use 8", No.TERMS)
-    assert world.shown(5).refused == "refused by 1 candidate: settings differ (1)"
+    assert world.shown(5).refused == "refused by 1 candidate: settings or keys differ (1)"
 
 
 def test_a_home_lost_by_silence_is_asked_again_and_its_silence_tells_nothing_new() -> None:

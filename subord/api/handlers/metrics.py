@@ -214,7 +214,12 @@ def _counted(counters: Counters) -> Iterator[Metric]:
         "bytes", "UDP payload in bytes by message type and direction", counters.bytes_sent, counters.bytes_received
     )
     yield _by("input_dropped", "Dropped input, by reason", "reason", counters.dropped)
-    yield _by("orders_accepted", "Orders of operators that were taken, by power", "power", counters.orders_accepted)
+    yield _by(
+        "orders_accepted",
+        "Orders of operators that were taken, by power or service",
+        "power",
+        counters.orders_accepted,
+    )
     yield _by("orders_refused", "Orders of operators that were refused, by reason", "reason", counters.orders_refused)
     yield _by(
         "orders_given",

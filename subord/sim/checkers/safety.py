@@ -39,7 +39,7 @@ from subord.sim.checkers.order import LowerRanksLead
 from subord.sim.checkers.passing_on import AcceptedRowsCanBePassedOn
 from subord.sim.checkers.sessions import AcceptedPlacesAreUsedOrReturned, OvertakenMessagesChangeNothing
 from subord.sim.checkers.suspicion import SuspicionNeedsTime
-from subord.sim.limits import has_homes, home_slots
+from subord.sim.limits import guest_places, has_homes, home_slots
 from subord.sim.world.world import World
 
 ROWS_COUNTED_MAX = 64  # rosters up to this size are counted at every change, larger ones every COUNT_EVERY
@@ -141,13 +141,13 @@ class BoundedFanOut(Checker):
         self._counted[position] = taken
         settings = node.context.settings
         if not has_homes(settings):
-            if len(taken) > settings.fanout + settings.guest_slots:
+            if len(taken) > guest_places(settings):
                 self.complain(world, f"{position} leads {len(taken)}: {sorted(taken)}")
             return
         own, numbers = world.numbers.get(position, position), world.numbers
         guests = sum(oracle.home_of(settings, numbers.get(each, each)) != own for each in taken)
         homes = home_slots(settings, own)
-        if guests > settings.guest_slots:
+        if guests > guest_places(settings):
             self.complain(world, f"{position} has {guests} guests: {sorted(taken)}")
         if len(taken) - guests > homes:
             self.complain(world, f"{position} has more than {homes} at home: {sorted(taken)}")
