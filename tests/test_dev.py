@@ -19,6 +19,7 @@ case "$*" in
   "-m venv "*) mkdir -p "$3/bin"; for each in python subord $TOOLS; do cp "$0" "$3/bin/$each"; done ;;
   --version) echo "Python 3.13.9" ;;
   -c*) ;;
+  "-m pytest -n"*) echo "$(basename "$0") $*" >> "$TOLD"; echo "$TMPDIR" > "$TOLD.in" ;;
   *) echo "$(basename "$0") $*${PYTHONDONTWRITEBYTECODE:+, and compiles each time}" >> "$TOLD" ;;
 esac
 """
@@ -97,6 +98,27 @@ def test_the_tests_of_a_fresh_clone_are_compiled_before_the_workers_start(projec
     told = typed("test")
     assert compiling not in told
     assert testing in told
+
+
+@pytest.mark.parametrize(
+    ("mount", "given", "found"),  # its options, and the MiB that are free
+    [
+        (("rw,nosuid,nodev", 9000), "", "/dev/shm"),
+        (("rw,nosuid,nodev", 900), "", ""),
+        (("rw,nosuid,nodev,noexec", 9000), "", ""),
+        (("rw,nosuid,nodev", 9000), "/var/tmp", "/var/tmp"),
+    ],
+)
+def test_files_of_tests_are_in_memory_where_they_fit_and_run(
+    project: Path, typed: Typed, mount: tuple[str, int], given: str, found: str
+) -> None:
+    for name, said in (("findmnt", mount[0]), ("df", f"Avail\n{mount[1]}")):
+        program = project / "bin" / name
+        program.write_text(f"#!/bin/sh\necho '{said}'\n")
+        program.chmod(0o755)
+    (project / "netns-lab").mkdir()
+    typed("test", TMPDIR=given)
+    assert (project / "told.in").read_text() == f"{found}\n"
 
 
 DIES = """
