@@ -22,6 +22,12 @@ OLDEST, NEWEST = re.findall(r"^(?:oldest|newest)=(\S+)$", (TOP / "dev").read_tex
 PROJECT = tomllib.loads((TOP / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 COMPILED = {"libvirt-python"}
 """The packages of optional extras that have no wheels: `./dev setup` leaves out what cannot be compiled."""
+FOR_ALL = {
+    canonicalize_name(each.metadata["Name"])
+    for each in metadata.distributions()
+    if "\nTag: py3-none-any\n" in f"{each.read_text('WHEEL')}\n"
+}
+"""The packages whose wheel is for every Python 3."""
 UNPINNED = {"pip", "setuptools", "subord"}
 """The packages of a new virtual environment, and subord."""
 
@@ -52,13 +58,14 @@ def test_every_dependency_is_pinned_to_the_same_version() -> None:
         pinned(*each.split("=="))
 
 
-def test_everything_installed_is_pinned_and_admits_the_oldest_python() -> None:
+def test_everything_installed_is_pinned_and_admits_the_oldest_and_the_newest_python() -> None:
     for each in metadata.distributions():
         name = each.metadata["Name"]
         if canonicalize_name(name) in UNPINNED or pinned(name, each.version).marker:
             continue
         admitted = SpecifierSet(each.metadata["Requires-Python"] or "")
-        assert OLDEST in admitted, f"{name} {each.version} does not install with Python {OLDEST}: run ./dev pins"
+        for python in (OLDEST, NEWEST):
+            assert python in admitted, f"{name} {each.version} does not install with Python {python}: run ./dev pins"
 
 
 def test_only_an_extra_of_its_own_has_to_be_compiled() -> None:
@@ -70,9 +77,10 @@ def test_only_an_extra_of_its_own_has_to_be_compiled() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("python", [OLDEST, NEWEST])
 def test_every_pin_installs_without_a_compiler(python: str, tmp_path: Path) -> None:
-    """Asks the package index. Pins for newer Pythons alone are left out: pip refuses them in any case."""
+    """Asks the package index, for packages that have no wheel for all Pythons. Pins for newer Pythons alone are left
+    out: pip refuses them in any case."""
     pip = [sys.executable, "-m", "pip", "install", "--dry-run", "--quiet", "--ignore-installed", "--no-deps"]
-    wanted = [str(pin) for name, pin in PINS.items() if not pin.marker and name not in COMPILED]
+    wanted = [str(pin) for name, pin in PINS.items() if not pin.marker and name not in COMPILED | FOR_ALL]
     if subprocess.run([*pip, wanted[0]], capture_output=True, check=False, timeout=300).returncode:
         reason = "no package index can be reached"
         pytest.fail(reason) if os.environ.get("CI") else pytest.skip(reason)

@@ -38,7 +38,8 @@ pytestmark = pytest.mark.slow
 REPOSITORY = Path(__file__).parents[1]
 DEPLOY = REPOSITORY / "deploy" / "prometheus"
 RULES = yaml.load((DEPLOY / "subord.rules.yml").read_text(encoding="utf-8"), yaml.CSafeLoader)
-TESTS = yaml.load((DEPLOY / "subord.rules.test.yml").read_text(encoding="utf-8"), yaml.CSafeLoader)
+FILES = ("subord.rules.test.yml", "subord.rules.days.test.yml")
+TESTS, DAYS = (yaml.load((DEPLOY / each).read_text(encoding="utf-8"), yaml.CSafeLoader) for each in FILES)
 DASHBOARD = json.loads((REPOSITORY / "deploy" / "grafana" / "subord.json").read_text(encoding="utf-8"))
 OF_PROMETHEUS = {"up", "ALERTS"}
 TEXTS = {
@@ -182,7 +183,7 @@ def test_configuration_and_rules_are_right(promtool: str) -> None:
 
 
 def test_every_alert_fires_when_it_should(promtool: str) -> None:
-    assert "SUCCESS" in checked(promtool, "test", "rules", "subord.rules.test.yml")
+    assert "SUCCESS" in checked(promtool, "test", "rules", *FILES)
 
 
 def test_a_rule_that_never_fires_is_noticed(promtool: str, tmp_path: Path) -> None:
@@ -211,7 +212,7 @@ def test_the_queries_of_the_dashboard_are_valid(promtool: str, tmp_path: Path) -
 def test_every_alert_is_tested_firing_and_silent() -> None:
     alerts = {rule["alert"] for rule in rules() if "alert" in rule}
     tried: dict[bool, set[str]] = {True: set(), False: set()}
-    for each in (each for test in TESTS["tests"] for each in test["promql_expr_test"]):
+    for each in (each for test in (*TESTS["tests"], *DAYS["tests"]) for each in test["promql_expr_test"]):
         assert 'alertstate="firing"' in each["expr"]
         (chosen,) = re.findall(r'alertname=~?"([^"]+)"', each["expr"])
         tried[bool(each["exp_samples"])] |= set(chosen.split("|"))

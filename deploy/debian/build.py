@@ -50,6 +50,7 @@ FILES = {
     "prometheus/prometheus.yml": "usr/share/doc/subord/examples/prometheus/prometheus.yml",
     "prometheus/subord.rules.yml": "usr/share/doc/subord/examples/prometheus/subord.rules.yml",
     "prometheus/subord.rules.test.yml": "usr/share/doc/subord/examples/prometheus/subord.rules.test.yml",
+    "prometheus/subord.rules.days.test.yml": "usr/share/doc/subord/examples/prometheus/subord.rules.days.test.yml",
     "grafana/subord.json": "usr/share/doc/subord/examples/grafana/subord.json",
 }
 """The files of deploy/ and their places in the package, besides the environment."""
