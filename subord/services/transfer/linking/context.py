@@ -13,8 +13,7 @@ from typing import Final, NamedTuple
 
 import trio
 
-from subord.runtime.security.tls import as_file, no_password
-from subord.runtime.security.tls_records import Records
+from subord.runtime.security.tls import as_file, new_context, no_password
 from subord.services.transfer.linking.certificate import CertificateError, Identity, der_of, fingerprint_of
 
 GREETING: Final = b"subord transfer 1"
@@ -67,9 +66,7 @@ def _load(context: ssl.SSLContext, identity: Identity) -> None:
 
 
 def _context(side: int, identity: Identity, ders: list[bytes]) -> ssl.SSLContext:
-    context = ssl.SSLContext(side)
-    context.sslobject_class = Records
-    context.minimum_version = ssl.TLSVersion.TLSv1_3
+    context = new_context(side)
     context.check_hostname = False  # the certificate itself is known
     context.verify_mode = ssl.CERT_REQUIRED
     context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
