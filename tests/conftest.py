@@ -22,7 +22,8 @@ def pytest_configure(config: pytest.Config) -> None:
     """The worker that computes steps back. A process in the background ignores SIGINT, and so do its children; but
     Ctrl-C is tested, too."""
     worker = getattr(config, "workerinput", None)
-    if worker and scheduling.has_what_computes(worker["workerid"], worker["workercount"]):
+    in_groups = getattr(config.option, "loadgroup", False)  # of a worker; pytest-xdist
+    if worker and in_groups and scheduling.has_what_computes(worker["workerid"], worker["workercount"]):
         scheduling.step_back()
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)

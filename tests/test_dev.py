@@ -68,6 +68,11 @@ def test_the_demo_installs_what_the_demo_needs(typed: Typed) -> None:
     assert typed("demo", "--nodes", "9") == ["python netns-lab/lab demo --nodes 9"]
 
 
+def test_another_python_may_be_given(project: Path, typed: Typed) -> None:
+    (project / "bin" / "python3.13").rename(project / "bin" / "mine")
+    assert typed("demo", PYTHON="mine") == [f"{INSTALL}.[lab]", "python netns-lab/lab demo"]
+
+
 def test_another_command_adds_what_it_needs(typed: Typed) -> None:
     assert typed("campaign", "--seeds", "3") == [f"{INSTALL}.", "subord simulate --seeds 3"]
     assert typed("docs")[0] == f"{INSTALL}.[docs]"
@@ -105,12 +110,14 @@ def test_the_tests_of_a_fresh_clone_are_compiled_before_the_workers_start(projec
     [
         (("rw,nosuid,nodev", 9000), "", "/dev/shm"),
         (("rw,nosuid,nodev", 900), "", ""),
+        (("rw,nosuid,nodev", "-"), "", ""),
+        (("", 9000), "", ""),
         (("rw,nosuid,nodev,noexec", 9000), "", ""),
         (("rw,nosuid,nodev", 9000), "/var/tmp", "/var/tmp"),
     ],
 )
 def test_files_of_tests_are_in_memory_where_they_fit_and_run(
-    project: Path, typed: Typed, mount: tuple[str, int], given: str, found: str
+    project: Path, typed: Typed, mount: tuple[str, int | str], given: str, found: str
 ) -> None:
     for name, said in (("findmnt", mount[0]), ("df", f"Avail\n{mount[1]}")):
         program = project / "bin" / name

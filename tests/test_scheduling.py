@@ -85,6 +85,11 @@ def test_of_two_workers_each_takes_everything() -> None:
     assert last.got
 
 
+def test_a_worker_that_replaces_another_computes_nothing_alone() -> None:
+    found = {each for each in ("gw3", "gw4", "gw5", "gw6", "mine") if scheduling.has_what_computes(each, 6)}
+    assert found == {"gw4", "gw5"}
+
+
 def test_a_test_apart_is_a_group_whose_name_xdist_reads() -> None:
     """After an `@`, and without the `]` that ends the name of a case."""
     items: list[Any] = [

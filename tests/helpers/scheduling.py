@@ -126,7 +126,8 @@ def group_of(item: pytest.Item, marks: Mapping[str, pytest.Mark]) -> str:
 
 def has_what_computes(worker: str, workers: int) -> bool:
     """Whether the worker, such as `gw5`, is one for tests that compute."""
-    return int(worker.removeprefix("gw")) >= workers - workers // COMPUTING_SHARE
+    first = workers - workers // COMPUTING_SHARE
+    return worker in {f"gw{number}" for number in range(first, workers)}
 
 
 def step_back() -> None:

@@ -2,8 +2,8 @@
 
 OpenSSL returns one record of at most 16 KiB for each read, and each read of a trio.SSLStream is a turn of the event
 loop, which costs more than the decryption. Input is what has come from the network; output are the bytes of all whole
-records in it, as far as there is room. Invariants: an error that follows bytes is raised by the read after them; the
-end of the stream in the middle of TLS is an SSLEOFError with every Python.
+records in it, as far as there is room. Invariants: an error that follows bytes is raised by the read after them; a
+stream that is cut off in the handshake or before a read is an SSLEOFError with every Python.
 """
 
 from __future__ import annotations
