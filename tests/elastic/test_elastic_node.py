@@ -30,7 +30,8 @@ NO_NFS = "nfs" in Path("/proc/filesystems").read_text().split()
 def made() -> Iterator[Node]:
     if os.geteuid() != 0 or subprocess.run([*APART, "true"], check=False, capture_output=True).returncode:
         pytest.skip(f"{RIGHTS}: only root can make users and mounts")
-    folder = Path(tempfile.mkdtemp(prefix="subord-node-"))  # those of pytest are closed to other users
+    # Those of pytest are closed to other users, and those in memory are below /dev, where nothing may be mounted.
+    folder = Path(tempfile.mkdtemp(prefix="subord-node-", dir="/var/tmp"))
     folder.chmod(0o755)
     try:
         with node(folder) as one:
