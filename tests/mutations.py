@@ -598,8 +598,8 @@ MUTATIONS = (
         "all-but-the-coordinator",
         "The coordinator forgets itself among all members.",
         "core/roster_tree.py",
-        "known = Ranges.of((self.position, *expected, *self._pending()))",
-        "known = Ranges.of((*expected, *self._pending())) - Ranges.of((self.position,))",
+        "return known | self._remembered(State.UP, State.DOWN)",
+        "return (known | self._remembered(State.UP, State.DOWN)) - Ranges.of((self.position,))",
         services=True,
     ),
     Mutation(
