@@ -73,6 +73,13 @@ def test_another_python_may_be_given(project: Path, typed: Typed) -> None:
     assert typed("demo", PYTHON="mine") == [f"{INSTALL}.[lab]", "python netns-lab/lab demo"]
 
 
+def test_a_python_that_cannot_be_used_is_named(project: Path, typed: Typed) -> None:
+    with pytest.raises(subprocess.CalledProcessError) as failed:
+        typed("demo", PYTHON="nonsense")
+    assert b"in $PYTHON, which is nonsense" in failed.value.stderr
+    assert not (project / ".venv").exists()
+
+
 def test_another_command_adds_what_it_needs(typed: Typed) -> None:
     assert typed("campaign", "--seeds", "3") == [f"{INSTALL}.", "subord simulate --seeds 3"]
     assert typed("docs")[0] == f"{INSTALL}.[docs]"
