@@ -210,8 +210,8 @@ def siege(lab, liar, **accomplices):
 
 
 def is_at_rest(cluster):
-    """Each node has its place, and none has moved for REST_S."""
-    placed = all(node.place is not None for node in cluster.live())
+    """Each node is at home or root, so that none still waits to return, and none has moved for REST_S."""
+    placed = all(node.place in ("home", "root") for node in cluster.live())
     return placed and time.monotonic() - cluster.last_place_at >= REST_S
 
 
@@ -327,7 +327,10 @@ WORSE = (
     ({"fault": "the lab fell over"}, "the lab fell over"),
     ({"turns": [{**TURN, "refused": {}}]}, "false signatures: was not refused as row_bad_proof"),
     ({"turns": [{**TURN, "named": ["silent"]}]}, "false signatures: was not named"),
-    ({"turns": [{**TURN, "others_moved": {"10.0.0.5": 1}}]}, "false signatures: 10.0.0.5 moved"),
+    (
+        {"turns": [{**TURN, "others_moved": {"10.0.0.5": ["home, leader 10.0.0.2: it fits"]}}]},
+        "false signatures: 10.0.0.5 moved: home, leader 10.0.0.2: it fits",
+    ),
     ({"turns": [{**TURN, "misplaced": ["10.0.0.5"]}]}, "false signatures: 10.0.0.5 is shown elsewhere"),
     ({"turns": [{**TURN, "back": False}]}, "false signatures: the liar has no place any more"),
     ({"turns": [{**TURN, "executed": ["unsigned on 10.0.0.5"]}]}, "false signatures: executed: unsigned on 10.0.0.5"),

@@ -252,7 +252,7 @@ def test_rounds_that_decide_nothing_are_left_out(hindrance: str) -> None:
 
 def test_the_help_shows_defaults(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
-        arguments.parser().parse_args(["machines", "--help"])
+        arguments.parser([]).parse_args(["machines", "--help"])
     text = " ".join(capsys.readouterr().out.split())
     assert "how many, each with four cores (default: 3)" in text
     assert "how many are submitted (default: 10)" in text
@@ -261,7 +261,7 @@ def test_the_help_shows_defaults(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_a_default_that_says_nothing_is_not_shown(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
-        arguments.parser().parse_args(["up", "--help"])
+        arguments.parser([]).parse_args(["up", "--help"])
     text = " ".join(capsys.readouterr().out.split())
     assert "(default: None)" not in text
     assert "(default: False)" not in text

@@ -36,6 +36,16 @@ def moves(cluster: Cluster, since: Baseline) -> dict[str, int]:
     return found
 
 
+def places_told(events: Iterable[Event], node: str) -> list[str]:
+    """Each place that the node took in these events, with its reason."""
+    found = []
+    for event in events:
+        if event["event"] == "place" and event["node"] == node:
+            leader = event.get("leader") or "none"
+            found.append(f"{event['place']}, leader {leader}: {event.get('reason', 'no reason')}")
+    return found
+
+
 @dataclass
 class Losses:
     """Orphans, and what became of them. Addresses; times in seconds."""
