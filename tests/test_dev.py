@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -14,7 +15,7 @@ import pytest
 TOP = Path(__file__).parents[1]
 FAKE_PYTHON = """#!/bin/sh
 # Makes environments whose Python and tools only write down what they are told.
-TOOLS="mkdocs ruff mypy lint-imports"
+TOOLS="mkdocs ruff mypy lint-imports uv"
 case "$*" in
   "-m venv "*) mkdir -p "$3/bin"; for each in python subord $TOOLS; do cp "$0" "$3/bin/$each"; done ;;
   --version) echo "Python 3.13.9" ;;
@@ -28,9 +29,9 @@ FAKE_PKG_CONFIG = """#!/bin/sh
 [ -e "$(dirname "$0")/libvirt" ]
 """
 WORKERS = "-n 6 --dist loadgroup --no-loadscope-reorder --max-worker-restart=0"
-INSTALL = (
-    "python -m pip install --quiet --disable-pip-version-check --no-compile --constraint constraints.txt --editable "
-)
+PIP = "python -m pip install --quiet --disable-pip-version-check --no-compile"
+GET_UV = re.compile(rf"{PIP} --only-binary uv uv==[\d.]+")
+INSTALL = "uv pip install --quiet --system-certs --python .venv/bin/python --constraint constraints.txt --editable "
 
 Typed = Callable[..., list[str]]
 
@@ -45,7 +46,8 @@ def project(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def typed(project: Path) -> Typed:
-    """Gives words to ./dev, where Python is fake; what it then tells the Python of .venv, and the tools there."""
+    """Gives words to ./dev, where Python is fake; what it then tells the Python of .venv, and the tools there. Each
+    installation gets uv first."""
     fake = project / "bin" / "python3.13"
     fake.parent.mkdir()
     fake.write_text(FAKE_PYTHON)
@@ -58,7 +60,9 @@ def typed(project: Path) -> Typed:
         told.write_text("")
         environment = {"PATH": f"{fake.parent}:{os.environ['PATH']}", "TOLD": str(told), **settings}
         subprocess.run([project / "dev", *words], env=environment, check=True, capture_output=True, timeout=60)
-        return told.read_text().splitlines()
+        lines = told.read_text().splitlines()
+        assert all(GET_UV.fullmatch(lines[number - 1]) for number, line in enumerate(lines) if INSTALL in line)
+        return [line for line in lines if not GET_UV.fullmatch(line)]
 
     return give
 
@@ -66,6 +70,17 @@ def typed(project: Path) -> Typed:
 def test_the_demo_installs_what_the_demo_needs(typed: Typed) -> None:
     assert typed("demo") == [f"{INSTALL}.[lab]", "python netns-lab/lab demo"]
     assert typed("demo", "--nodes", "9") == ["python netns-lab/lab demo --nodes 9"]
+
+
+@pytest.mark.parametrize("failing", ['"python -m pip install"*uv==*', '"uv pip install"*'])
+def test_pip_installs_where_uv_cannot(project: Path, typed: Typed, failing: str) -> None:
+    fake = project / "bin" / "python3.13"
+    fails = f'case "$(basename "$0") $*" in {failing}) exit 1 ;; esac\n'
+    fake.write_text(FAKE_PYTHON.replace('case "$*"', fails + 'case "$*"', 1))
+    assert typed("demo")[-2:] == [
+        f"{PIP} --constraint constraints.txt --editable .[lab]",
+        "python netns-lab/lab demo",
+    ]
 
 
 def test_another_python_may_be_given(project: Path, typed: Typed) -> None:
