@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 import tomllib
+from collections.abc import Iterable
 from importlib import metadata
 from pathlib import Path
 
@@ -22,14 +23,10 @@ OLDEST, NEWEST = re.findall(r"^(?:oldest|newest)=(\S+)$", (TOP / "dev").read_tex
 PROJECT = tomllib.loads((TOP / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 COMPILED = {"libvirt-python"}
 """The packages of optional extras that have no wheels: `./dev setup` leaves out what cannot be compiled."""
-FOR_ALL = {
-    canonicalize_name(each.metadata["Name"])
-    for each in metadata.distributions()
-    if "\nTag: py3-none-any\n" in f"{each.read_text('WHEEL')}\n"
-}
-"""The packages that are here from a wheel for every Python 3, or were made into one."""
-UNPINNED = {"pip", "setuptools", "subord"}
-"""The packages of a new virtual environment, and subord."""
+UV = Path(sys.executable).with_name("uv")
+HOW = ("--quiet", "--no-header", "--system-certs", "--python-platform", "linux")
+UNPINNED = {"pip", "setuptools", "subord", "uv"}
+"""The packages of a new virtual environment, subord, and what installs them."""
 
 
 def pinned(name: str, version: str) -> Requirement:
@@ -76,14 +73,40 @@ def test_only_an_extra_of_its_own_has_to_be_compiled() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("python", [OLDEST, NEWEST])
-@pytest.mark.parametrize("known", [FOR_ALL, pytest.param(set(), marks=pytest.mark.long)], ids=["some", "all"])
-def test_every_pin_installs_without_a_compiler(python: str, known: set[str], tmp_path: Path) -> None:
-    """Asks the package index. Pins for newer Pythons alone are left out: pip refuses them in any case."""
-    pip = [sys.executable, "-m", "pip", "install", "--dry-run", "--quiet", "--ignore-installed", "--no-deps"]
-    wanted = [str(pin) for name, pin in PINS.items() if not pin.marker and name not in COMPILED | known]
-    if subprocess.run([*pip, wanted[0]], capture_output=True, check=False, timeout=300).returncode:
-        reason = "no package index can be reached"
-        pytest.fail(reason) if os.environ.get("CI") else pytest.skip(reason)
-    there = ["--only-binary=:all:", "--target", str(tmp_path), "--python-version", python]
-    ran = subprocess.run([*pip, *there, *wanted], capture_output=True, text=True, check=False, timeout=300)
+def test_every_pin_installs_without_a_compiler(python: str) -> None:
+    """Asks the package index. Pins for newer Pythons alone are left out."""
+    need_index()
+    wanted = [str(pin) for name, pin in PINS.items() if not pin.marker and name not in COMPILED]
+    ran = resolved(python, wanted)
     assert ran.returncode == 0, ran.stderr[-2000:]
+
+
+@pytest.mark.slow
+def test_a_pin_without_wheels_is_named() -> None:
+    need_index()
+    found = resolved(NEWEST, [str(PINS[each]) for each in COMPILED])
+    assert found.returncode != 0
+    for each in COMPILED:
+        assert f"{each}=={version_of(PINS[each])} has no usable wheels" in found.stderr
+
+
+def need_index() -> None:
+    reason = ""
+    if not UV.exists():
+        reason = f"no {UV.name} beside {sys.executable}, which ./dev setup brings"
+    elif resolved(OLDEST, LINES[:1]).returncode:
+        reason = "no package index can be reached"
+    if reason:
+        pytest.fail(reason) if os.environ.get("CI") else pytest.skip(reason)
+
+
+def version_of(pin: Requirement) -> str:
+    (only,) = pin.specifier
+    return only.version
+
+
+def resolved(python: str, pins: Iterable[str]) -> subprocess.CompletedProcess[str]:
+    """What uv says of these pins, which must have wheels for this Python."""
+    command = [UV, "pip", "compile", "--no-deps", "--only-binary=:all:", *HOW]
+    words = [*command, "--python-version", python, "-"]
+    return subprocess.run(words, input="\n".join(pins), capture_output=True, text=True, check=False, timeout=300)

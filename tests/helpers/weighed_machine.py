@@ -19,6 +19,8 @@ from subord.services.shares.actuators.faults import ActuatorError
 from subord.services.shares.actuators.mounts import Places, places_of
 
 ENTER = 'until [ "$1" = -- ]; do echo $$ >"$1/cgroup.procs"; shift; done; shift; exec "$@"'
+ON_ONE = ("taskset", "--cpu-list", str(min(os.sched_getaffinity(0))))
+"""Endless loops are on one processor, and leave the others to other tests."""
 TIMES = 8
 """The weight of the machine, in times of the usual one: other tests run meanwhile."""
 USUAL = 1024
@@ -33,14 +35,14 @@ def weighed(root: Path) -> Iterator[Machine]:
         impossible(f"no machine gets a controller for processors here: {error}")
     if places.version == 1:
         with _own_groups(places) as groups:
-            machine = Machine(root, ["sh", "-c", ENTER, "enter", *map(str, groups), "--"])
+            machine = Machine(root, [*ON_ONE, "sh", "-c", ENTER, "enter", *map(str, groups), "--"])
             try:
                 _make_writable(machine)
                 yield machine
             finally:
                 machine.close()
         return
-    machine = Machine(root)
+    machine = Machine(root, ON_ONE)
     try:
         if "cpu" not in machine.asked("cat", "/sys/fs/cgroup/cgroup.controllers").split():
             impossible("nspawn delegates no controller for processors here")
