@@ -114,6 +114,7 @@ def _make_cell(room: Room) -> None:
         ("admin_user", "root"),
         ("spooling_params", own / "spool"),
         ("qmaster_spool_dir", own / "qmaster"),
+        ("binary_path", "/usr/lib/gridengine"),  # of the shepherd of each job: without Debian's wrapper around it
     ):
         text, count = re.subn(rf"^{key} .*$", f"{key} {value}", text, flags=re.MULTILINE)
         assert count == 1, text

@@ -427,7 +427,7 @@ async def test_calls_of_one_peer_are_bounded() -> None:
             ours, theirs = stream_pair()
             ends.append(theirs)
             one.nursery.start_soon(one.driver.hold_call, PEER, ours, Frames(ours))
-        await until(lambda: one.counters.dropped["orders_of_one"] == 1, "the refusal")
+        await until(lambda: one.counters.dropped["order_streams_of_one"] == 1, "the refusal")
         assert len(one.driver._links) == 1 + CALLS_OF_ONE_MAX
         for each in ends:
             await each.aclose()

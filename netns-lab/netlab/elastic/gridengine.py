@@ -1,6 +1,6 @@
 """A real Grid Engine in an elastic lab: a cell that all hosts see, its qmaster, an execd on each host, and jobs.
 
-The programs are those of Debian's packages; all files are of this cell. Commands are called without Debian's wrapper
+The programs are those of Debian's packages; all files are of this cell. They are called without Debian's wrapper
 around each of them, which takes ten times their processor time to find out what ENVIRONMENT says. Grid Engine starts
 jobs at once, and fills one host before it takes the next one, so that hosts become idle.
 """
@@ -89,8 +89,9 @@ def make(shared: Path, master: str) -> None:
     for name in ("bin", "lib", "util", "utilbin"):
         (own / "top" / name).symlink_to(INSTALLED / name)
     bootstrap = (SHARE / "default-bootstrap").read_text(encoding="utf-8")
-    places = {"admin_user": "root", "spooling_params": f"{TOP}/spool", "qmaster_spool_dir": f"{TOP}/qmaster"}
-    (own / "top/default/common/bootstrap").write_text(changed(bootstrap, places))
+    values = {"admin_user": "root", "spooling_params": f"{TOP}/spool", "qmaster_spool_dir": f"{TOP}/qmaster"}
+    values["binary_path"] = COMMANDS  # of the shepherd of each job
+    (own / "top/default/common/bootstrap").write_text(changed(bootstrap, values))
     (own / "top/default/common/act_qmaster").write_text(f"{master}\n")
     exports = "".join(f"export {name}={value}\n" for name, value in ENVIRONMENT.items())
     (own / "execd").write_text(f"#!/bin/sh\n{exports}{START_EXECD}")

@@ -390,7 +390,7 @@ class OrderDriver:
         position = self._position(peer)
         callers = [each for each in self._links.values() if each.peer == position and each.role is Role.CALLER]
         if len(callers) >= CALLS_OF_ONE_MAX:
-            self._counters.dropped["orders_of_one"] += 1
+            self._counters.dropped["order_streams_of_one"] += 1
             return
         async with trio.open_nursery() as nursery:
             link = self.begin(Sender(stream, peer), Role.CALLER, nursery)

@@ -14,7 +14,7 @@ from subord.core.carriage.engine import bounds
 from subord.core.carriage.engine.acting.acting import Acting
 from subord.core.carriage.engine.acting.tags import Tags
 from subord.core.carriage.engine.asking import Asking
-from subord.core.carriage.engine.causes import BUSY, CANCELLED, NO_COORDINATOR, REFUSED, TOO_LARGE
+from subord.core.carriage.engine.causes import BUSY, CANCELLED, NO_COORDINATOR, OLDER, REFUSED, TOO_LARGE
 from subord.core.carriage.engine.due import Due
 from subord.core.carriage.engine.folding import Fold, Room, told_frames
 from subord.core.carriage.engine.frames import (
@@ -60,7 +60,7 @@ from subord.core.carriage.engine.tasks import Asker, Pending, Task
 from subord.core.carriage.engine.tree import Tree
 from subord.core.view import Position
 
-TIMES_OF_TASK = ("until", "flush_at", "look_at", "young_at", "slot_until", "lease_until", "renew_at")
+TIMES_OF_TASK = ("until", "flush_at", "look_at", "young_at", "slot_until", "lease_ends_at", "renew_at")
 
 
 class Engine:
@@ -172,7 +172,7 @@ class Engine:
                 self._flush(owner, now)
             elif name == "slot_until":
                 self._routing.leave((owner,), now)
-            elif name == "lease_until":
+            elif name == "lease_ends_at":
                 self._forget(owner, now)
             elif name == "renew_at":
                 self._renew(owner, now)
@@ -199,7 +199,7 @@ class Engine:
             return
         self.parts.opened(state, now)
         if state.role is Role.CALLED and not state.knows_orders:
-            self._closed(Closed(state.link, "older release"), now)
+            self._closed(Closed(state.link, OLDER), now)
 
     def _closed(self, event: Closed, now: float) -> None:
         state = self._links.close(event.link)
@@ -253,13 +253,13 @@ class Engine:
             return
         self._links.send(link, Lost(body.number) if task is None else Ack(body.number))
         until = now + min(body.lease_ms / 1000, bounds.LEASE_S)
-        if task is not None and until >= task.lease_until + bounds.RENEW_S_MIN:
+        if task is not None and until >= task.lease_ends_at + bounds.RENEW_S_MIN:
             self._lease(task, until)
             self._renew(task, now)
 
     def _lease(self, task: Task, until: float) -> None:
         task.leased_until = until
-        self._due.plan(task, "lease_until", until)
+        self._due.plan(task, "lease_ends_at", until)
 
     def _renew(self, task: Task, now: float) -> None:
         """The issuer still waits: tell the nodes that were asked, and what acts here."""

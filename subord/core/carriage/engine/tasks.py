@@ -104,10 +104,10 @@ class Task:
         self.is_queued = False
         """Whether it waits for a place of the coordinator (admission.py)."""
         self.slot_until = inf
-        self.lease_until = inf
-        """Until when it is held without a renewal; infinity: of a command here, or it is over."""
+        self.lease_ends_at = inf
+        """When it is forgotten without a renewal; infinity: it is of a command here, or over."""
         self.leased_until = began_at
-        """The same, also when it is over: it may act here all the same, once its tag is on the disk."""
+        """Until when its asker waits; also when it is over: it may act all the same, once its tag is on the disk."""
         self.renew_at = inf
         """When the issuer renews the leases of its questions."""
         self.is_over = False

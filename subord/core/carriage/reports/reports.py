@@ -115,7 +115,7 @@ class _Service:
         """Of `folded`."""
         return self._folded
 
-    def cover(
+    def covered(
         self,
         own: Position,
         cause: str,
@@ -349,7 +349,7 @@ class Reports:
         cause = "" if service.own is not None else (STALE if own in service.stale else NO_REPORT)
         told = {via: self._listed(via, each.told) for via, each in counted.items()}
         absent = dict.fromkeys(service.stale, STALE) | dict.fromkeys(self._older, OLDER)
-        return service.cover(own, cause, branches, told, absent)
+        return service.covered(own, cause, branches, told, absent)
 
     def _listed(self, via: Position, told: Told) -> Told:
         """What a subordinate says, with names of nodes below it alone."""
