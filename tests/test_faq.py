@@ -64,7 +64,7 @@ def test_a_command_can_be_typed(question: str, monkeypatch: pytest.MonkeyPatch) 
     for command in commands:
         program, *words = shlex.split(command)
         if program == "netns-lab/lab":
-            known = arguments.parser().parse_args(words)
+            known = arguments.parser(words).parse_args(words)
             for file in getattr(known, "files", []):
                 assert (REPOSITORY / file).is_file()
             if "--" in words:
