@@ -13,6 +13,7 @@ import os
 import pwd
 import signal
 import socket
+import subprocess
 import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import ExitStack
@@ -64,11 +65,19 @@ def main(words: Sequence[str] | None = None) -> int:
         try:
             _check_files(config)
             listener = _listener(config, resources, binds=arguments.socket)
+            start_programs_without_lock()
             trio.run(_run, config, listener, log, inf if arguments.socket else config.agent.idle_s)
         except (StartError, BindError, InterfaceError) as error:
             log.put_error(f"subord-agent: {error}")
             return error.exit_code if isinstance(error, StartError) else TRY_AGAIN
     return 0
+
+
+def start_programs_without_lock() -> None:
+    """From now on no start of a program holds up the threads of this process until the program has been read, which
+    may hang. Python before 3.11.4 holds their lock during vfork(2); its manual names this switch."""
+    if sys.version_info < (3, 11, 4):
+        setattr(subprocess, "_USE_VFORK", False)  # noqa: B010 - unknown to the types
 
 
 def _checked(config: Config) -> int:

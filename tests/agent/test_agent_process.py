@@ -49,13 +49,13 @@ class Node:
         )
         self.listener = bind_unix(top / "a")
 
-    def agent(self) -> subprocess.Popen[str]:
-        """As systemd starts it for a connection."""
+    def agent(self, before: str = "") -> subprocess.Popen[str]:
+        """As systemd starts it for a connection. `before`: what its Python does first."""
         descriptor = self.listener.fileno()
         passed = (
             f"import os; os.dup2({descriptor}, 3); os.environ.update(LISTEN_PID=str(os.getpid()), LISTEN_FDS='1'); "
         )
-        words = [sys.executable, "-c", passed + AGENT, "--config", str(self.config)]
+        words = [sys.executable, "-c", passed + before + AGENT, "--config", str(self.config)]
         return subprocess.Popen(
             words, cwd=self.top, pass_fds=[self.listener.fileno()], stderr=subprocess.PIPE, text=True
         )
@@ -123,6 +123,16 @@ def test_without_a_connection_it_ends_too(node: Node) -> None:
     with node.agent() as agent:
         assert agent.wait(WAIT_S) == 0
     assert time.monotonic() - began > 1
+
+
+def test_python_before_3_11_4_forks_in_it(node: Node) -> None:
+    """With vfork(2) it would hold up all threads until a program has been read."""
+    tell = "atexit.register(lambda: print('vfork:', subprocess._USE_VFORK, file=sys.stderr))"
+    before = f"import atexit, subprocess, sys, trio; {tell}; sys.version_info = (3, 11, 3, 'final', 0); "
+    with node.agent(before) as agent:
+        assert agent.wait(WAIT_S) == 0
+        assert agent.stderr is not None
+        assert agent.stderr.read().endswith("vfork: False\n")
 
 
 def test_the_check_names_what_is_wrong(node: Node, capsys: pytest.CaptureFixture[str]) -> None:

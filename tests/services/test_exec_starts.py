@@ -20,6 +20,7 @@ import pytest
 import trio
 from conditions import until
 
+from subord.agent.main import start_programs_without_lock
 from subord.services import looking
 from subord.services.exec import agent as exec_agent
 from subord.services.exec import outcome
@@ -27,6 +28,7 @@ from subord.services.exec.outcome import Ended
 from subord.services.exec.task import Run, encode
 from tests.services.test_look_ups import DETAIL, HUNG_S_MAX, context
 
+pytestmark = pytest.mark.usefixtures("starts_of_the_agent")
 HOLD_S = 60.0
 TRIES_S = 2.0
 HOLDER = f"""
@@ -36,6 +38,13 @@ fcntl.fcntl(os.open(sys.argv[1], os.O_RDWR), fcntl.F_SETLEASE, fcntl.F_WRLCK)
 print(flush=True)
 select.select([0], [], [], {HOLD_S})
 """
+
+
+@pytest.fixture
+def starts_of_the_agent(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Programs are started as in the agent's own process; elsewhere the switch keeps its value."""
+    monkeypatch.setattr(subprocess, "_USE_VFORK", subprocess._USE_VFORK)  # type: ignore[attr-defined]
+    start_programs_without_lock()
 
 
 @contextmanager
@@ -140,3 +149,11 @@ async def test_starts_that_hang_leave_others_their_threads(tmp_path: Path, monke
     finally:
         released.set()
     assert len(told) == threads + 2
+
+
+@pytest.mark.parametrize(("version", "is_used"), [((3, 11, 2), False), ((3, 11, 3), False), ((3, 11, 4), True)])
+def test_older_releases_of_python_fork(monkeypatch: pytest.MonkeyPatch, version: Any, is_used: bool) -> None:
+    monkeypatch.setattr(subprocess, "_USE_VFORK", True)
+    monkeypatch.setattr(sys, "version_info", version)
+    start_programs_without_lock()
+    assert is_used == subprocess._USE_VFORK  # type: ignore[attr-defined]

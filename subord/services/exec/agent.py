@@ -14,7 +14,6 @@ import shlex
 import shutil
 import signal
 import subprocess
-import sys
 import time
 from contextlib import suppress
 from typing import Any, Final
@@ -42,8 +41,6 @@ STARTS_MAX: Final = 16
 """Processes that are started at once. Each start takes a thread, for as long as a file system with the program hangs,
 so these are fewer than there are."""
 _starts: Final = trio.CapacityLimiter(STARTS_MAX)
-if sys.version_info < (3, 11, 4):  # it calls vfork(2) with the lock of all threads, until the program is read
-    setattr(subprocess, "_USE_VFORK", False)  # noqa: B010 - its manual names this switch
 
 
 async def act(payload: bytes, context: Context) -> bytes:
