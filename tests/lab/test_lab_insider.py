@@ -6,6 +6,7 @@ Each test looks at what honest nodes show: the tree, what they drop or refuse, a
 import json
 import subprocess
 import time
+from dataclasses import replace
 from pathlib import Path
 from statistics import median
 
@@ -27,6 +28,9 @@ LATE_MAX = 2  # of 30 answers: a busy root answers another node after the end of
 SETTLED_S = 3.0
 LEAF, INTERIOR = 25, 13
 ERRORS = "/v1/errors?budget=8"  # seconds, on a busy machine
+FEWER = {"flood": "flood 50"}
+"""Words of lies in the place of others. With timing `lab` a leader is given up after 2 s. On processors that other
+tests take, 200 beats a second delay it for so long; `lab evaluate insider` has these, with `lan`."""
 
 
 @pytest.fixture(scope="module")
@@ -220,6 +224,7 @@ def holds(under, name, place="leaf"):
     over before, but for phantoms, which may stay in the roster."""
     insider = netlab("attack.insider")
     (lie,) = (lie for lie in insider.LIES if lie.name == name and place in lie.places)
+    lie = replace(lie, words=FEWER.get(lie.words, lie.words))
     under.lab.wait(is_at_rest, SETTLED_S_MAX)
     assert insider.faults_of_turn(insider.turn(under, lie, seconds=1.0)) == []
 
