@@ -70,7 +70,7 @@ from subord.runtime.security.credentials import Credentials, CredentialsError, l
 from subord.runtime.security.effects import Effects, is_strict
 from subord.runtime.security.gate import Gate
 from subord.runtime.security.operators import Operators
-from subord.runtime.starting import CONFIGURATION, Handover, StartError
+from subord.runtime.starting import CONFIGURATION, Handover, StartError, start_programs_without_lock
 from subord.runtime.state.memory import Memory
 from subord.runtime.state.store import SAVE_S_MAX, Store
 from subord.runtime.state.tracker import Tracker
@@ -94,6 +94,7 @@ def main(config: Config) -> int:
         log.choose(config)
         limit_unraisable_log()
         protect_memory()
+        start_programs_without_lock()
         try:
             trio.run(_run_all, config, log)
         except StartError as error:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import signal
+import subprocess
 from collections.abc import Generator, Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -125,9 +126,12 @@ FOLDERS = ("deploy", "browser")
 
 
 @pytest.fixture(autouse=True)
-def _limits_of_threads() -> Iterator[None]:
-    """Without what an earlier test has left."""
+def _process_as_before() -> Iterator[None]:
+    """Without what an earlier test has left: limits of threads, and the way in which programs start. fork(2) copies
+    the page tables of hundreds of MiB, so all starts in a worker would take thirty times as long."""
+    uses_vfork = subprocess._USE_VFORK  # type: ignore[attr-defined]
     yield
+    subprocess._USE_VFORK = uses_vfork  # type: ignore[attr-defined]
     limiters.renew()
 
 

@@ -1102,3 +1102,19 @@ def test_the_web_address_answers_only_under_known_names(inside: list[str], start
         if status == 200:
             assert set(re.findall(r'subord_table_entries\{table="(\w+)"', ran.stdout)) > TABLES
     assert dropped(daemon, "foreign_host") == 1
+
+
+def test_python_before_3_11_4_forks_in_it(inside: list[str], tmp_path: Path) -> None:
+    """With vfork(2) a program that cannot be read, as of metrics, would hold up all threads."""
+    tell = "atexit.register(lambda: print('vfork:', subprocess._USE_VFORK, file=sys.stderr))"
+    code = (
+        f"import atexit, subprocess, sys; from subord import daemon; from subord.cli import main; {tell}; "
+        "sys.version_info = (3, 11, 3, 'final', 0); daemon.trio.run = lambda *_: None; sys.exit(main())"
+    )
+    (tmp_path / "key").write_text(KEY_RING)
+    (tmp_path / "key").chmod(0o600)
+    config = tmp_path / "subord.toml"
+    config.write_text(f'[cluster]\nnetwork = "{SINGLE}.0/24"\nkey_file = "key"\n')
+    words = [*inside, sys.executable, "-c", code, "run", "--config", str(config)]
+    ran = subprocess.run(words, env=ENVIRONMENT, capture_output=True, text=True, check=False, timeout=WAIT_S_MAX)
+    assert ran.stderr.endswith("vfork: False\n"), ran.stderr

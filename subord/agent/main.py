@@ -13,7 +13,6 @@ import os
 import pwd
 import signal
 import socket
-import subprocess
 import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import ExitStack
@@ -38,7 +37,7 @@ from subord.runtime.log.logger import Log
 from subord.runtime.net.interfaces import InterfaceError, choose
 from subord.runtime.security import operators_file
 from subord.runtime.security.operators import Operators
-from subord.runtime.starting import CONFIGURATION, TRY_AGAIN, StartError
+from subord.runtime.starting import CONFIGURATION, TRY_AGAIN, StartError, start_programs_without_lock
 from subord.services.acting import act_of, carries_out_orders, has_effects, recover_all
 
 logger = logging.getLogger("subord")
@@ -71,13 +70,6 @@ def main(words: Sequence[str] | None = None) -> int:
             log.put_error(f"subord-agent: {error}")
             return error.exit_code if isinstance(error, StartError) else TRY_AGAIN
     return 0
-
-
-def start_programs_without_lock() -> None:
-    """From now on no start of a program holds up the threads of this process until the program has been read, which
-    may hang. Python before 3.11.4 holds their lock during vfork(2); its manual names this switch."""
-    if sys.version_info < (3, 11, 4):
-        setattr(subprocess, "_USE_VFORK", False)  # noqa: B010 - unknown to the types
 
 
 def _checked(config: Config) -> int:

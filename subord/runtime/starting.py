@@ -1,7 +1,10 @@
-"""What a start of the daemon may end with, and what one node hands over to the next in the same process."""
+"""What the daemon and the agent do as they start, how a start may end, and what one node hands over to the next in
+the same process."""
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from typing import NamedTuple
 
 from subord.config.schema import Config
@@ -24,3 +27,10 @@ class Handover(NamedTuple):
     config: Config
     incarnation: int
     reload_pending: bool  # a SIGHUP came too late for the former node
+
+
+def start_programs_without_lock() -> None:
+    """From now on no start of a program holds up the threads of this process until the program has been read, which
+    may hang. Python before 3.11.4 holds their lock during vfork(2); its manual names this switch."""
+    if sys.version_info < (3, 11, 4):
+        setattr(subprocess, "_USE_VFORK", False)  # noqa: B010 - unknown to the types

@@ -20,7 +20,7 @@ import pytest
 import trio
 from conditions import until
 
-from subord.agent.main import start_programs_without_lock
+from subord.runtime.starting import start_programs_without_lock
 from subord.services import looking
 from subord.services.exec import agent as exec_agent
 from subord.services.exec import outcome
@@ -41,9 +41,8 @@ select.select([0], [], [], {HOLD_S})
 
 
 @pytest.fixture
-def starts_of_the_agent(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Programs are started as in the agent's own process; elsewhere the switch keeps its value."""
-    monkeypatch.setattr(subprocess, "_USE_VFORK", subprocess._USE_VFORK)  # type: ignore[attr-defined]
+def starts_of_the_agent() -> None:
+    """Programs are started as in the agent's own process."""
     start_programs_without_lock()
 
 
