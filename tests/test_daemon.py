@@ -1104,12 +1104,12 @@ def test_the_web_address_answers_only_under_known_names(inside: list[str], start
     assert dropped(daemon, "foreign_host") == 1
 
 
-def test_python_before_3_11_4_forks_in_it(inside: list[str], tmp_path: Path) -> None:
+def test_python_before_3_11_4_is_told_to_fork(inside: list[str], tmp_path: Path) -> None:
     """With vfork(2) a program that cannot be read, as of metrics, would hold up all threads."""
-    tell = "atexit.register(lambda: print('vfork:', subprocess._USE_VFORK, file=sys.stderr))"
+    tell = "trio.run = lambda *_: print('vfork:', subprocess._USE_VFORK, file=sys.stderr)"
     code = (
-        f"import atexit, subprocess, sys; from subord import daemon; from subord.cli import main; {tell}; "
-        "sys.version_info = (3, 11, 3, 'final', 0); daemon.trio.run = lambda *_: None; sys.exit(main())"
+        f"import subprocess, sys, trio; from subord.cli import main; {tell}; "
+        "sys.version_info = (3, 11, 3, 'final', 0); sys.exit(main())"
     )
     (tmp_path / "key").write_text(KEY_RING)
     (tmp_path / "key").chmod(0o600)

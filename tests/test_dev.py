@@ -30,8 +30,9 @@ FAKE_PKG_CONFIG = """#!/bin/sh
 """
 WORKERS = "-n 6 --dist loadgroup --no-loadscope-reorder --max-worker-restart=0"
 PIP = "python -m pip install --quiet --disable-pip-version-check --no-compile"
-GET_UV = re.compile(rf"{PIP} --only-binary uv uv==[\d.]+")
-INSTALL = "uv pip install --quiet --system-certs --python .venv/bin/python --constraint constraints.txt --editable "
+GET_UV = re.compile(rf"{PIP} --retries 1 --only-binary uv uv==[\d.]+")
+UV = "uv --no-config --system-certs pip install --quiet"
+INSTALL = f"{UV} --python .venv/bin/python --constraint constraints.txt --editable "
 
 Typed = Callable[..., list[str]]
 
@@ -72,7 +73,7 @@ def test_the_demo_installs_what_the_demo_needs(typed: Typed) -> None:
     assert typed("demo", "--nodes", "9") == ["python netns-lab/lab demo --nodes 9"]
 
 
-@pytest.mark.parametrize("failing", ['"python -m pip install"*uv==*', '"uv pip install"*'])
+@pytest.mark.parametrize("failing", ['"python -m pip install"*uv==*', '"uv --no-config"*'])
 def test_pip_installs_where_uv_cannot(project: Path, typed: Typed, failing: str) -> None:
     fake = project / "bin" / "python3.13"
     fails = f'case "$(basename "$0") $*" in {failing}) exit 1 ;; esac\n'

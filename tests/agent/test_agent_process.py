@@ -125,10 +125,10 @@ def test_without_a_connection_it_ends_too(node: Node) -> None:
     assert time.monotonic() - began > 1
 
 
-def test_python_before_3_11_4_forks_in_it(node: Node) -> None:
+def test_python_before_3_11_4_is_told_to_fork(node: Node) -> None:
     """With vfork(2) it would hold up all threads until a program has been read."""
-    tell = "atexit.register(lambda: print('vfork:', subprocess._USE_VFORK, file=sys.stderr))"
-    before = f"import atexit, subprocess, sys, trio; {tell}; sys.version_info = (3, 11, 3, 'final', 0); "
+    tell = "trio.run = lambda *_: print('vfork:', subprocess._USE_VFORK, file=sys.stderr)"
+    before = f"import subprocess, sys, trio; {tell}; sys.version_info = (3, 11, 3, 'final', 0); "
     with node.agent(before) as agent:
         assert agent.wait(WAIT_S) == 0
         assert agent.stderr is not None

@@ -29,8 +29,8 @@ SETTLED_S = 3.0
 LEAF, INTERIOR = 25, 13
 ERRORS = "/v1/errors?budget=8"  # seconds, on a busy machine
 FEWER = {"flood": "flood 50"}
-"""Words of lies in the place of others. With timing `lab` a leader is given up after 2 s. On processors that other
-tests take, 200 beats a second delay it for so long; `lab evaluate insider` has these, with `lan`."""
+"""Words of lies in the place of others. With timing `lab` a node gives up its leader after 2 s. On processors that
+other tests take, 200 beats a second delay the leader for longer. `lab evaluate insider` sends 200, with `lan`."""
 
 
 @pytest.fixture(scope="module")
@@ -321,6 +321,7 @@ TURN = {
     "refused": {"row_bad_proof": 3},
     "named": ["its datagrams are dropped: row_bad_proof (it reports what these nodes have not signed)"],
     "others_moved": {},
+    "others_places": {},
     "misplaced": [],
     "liar_moved": 1,
     "below_moved": 0,
@@ -333,7 +334,7 @@ WORSE = (
     ({"turns": [{**TURN, "refused": {}}]}, "false signatures: was not refused as row_bad_proof"),
     ({"turns": [{**TURN, "named": ["silent"]}]}, "false signatures: was not named"),
     (
-        {"turns": [{**TURN, "others_moved": {"10.0.0.5": ["home, leader 10.0.0.2: it fits"]}}]},
+        {"turns": [{**TURN, "others_places": {"10.0.0.5": ["home, leader 10.0.0.2: it fits"]}}]},
         "false signatures: 10.0.0.5 moved: home, leader 10.0.0.2: it fits",
     ),
     ({"turns": [{**TURN, "misplaced": ["10.0.0.5"]}]}, "false signatures: 10.0.0.5 is shown elsewhere"),

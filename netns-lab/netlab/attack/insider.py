@@ -250,7 +250,7 @@ def turn(siege: Siege, lie: Lie, seconds: float) -> Record:
     lab, names, until = siege.lab, names_of(siege), time.monotonic() + seconds
     host = names[lie.host]
     before, told_before = seen(siege, host)
-    since, mark = log_changes.baseline(lab.look()), len(lab.events)
+    mark, since = len(lab.events), log_changes.baseline(lab.look())
     if lie.starts:
         lab.start_and_wait(lab.position(host))
     if lie.orders:
@@ -285,6 +285,7 @@ def turn(siege: Siege, lie: Lie, seconds: float) -> Record:
     back = lab.holds(lambda cluster: cluster.nodes[siege.liar].place in ("home", "guest"), BACK_S_MAX)
     moved = log_changes.moves(lab.look(), since)
     concerned = siege.liar, *siege.below, siege.lowest, siege.former
+    others = {address: times for address, times in moved.items() if address not in concerned}
     beside = set(map(lab.address, siege.honest)) - {*siege.below}
     return {
         "lie": lie.name,
@@ -294,11 +295,8 @@ def turn(siege: Siege, lie: Lie, seconds: float) -> Record:
         "named": named,
         "liar_moved": moved.get(siege.liar, 0),
         "below_moved": sum(moved.get(address, 0) for address in siege.below),
-        "others_moved": {
-            address: log_changes.places_told(lab.events[mark:], address)
-            for address in moved
-            if address not in concerned
-        },
+        "others_moved": others,
+        "others_places": {address: log_changes.places_told(lab.events[mark:], address) for address in others},
         "misplaced": misplaced,
         "back": back,
         "executed": genuine_orders.wrong_in(file, beside, told) if lie.orders else [],
@@ -375,7 +373,7 @@ def faults_of(record: Record) -> list[str]:
 def faults_of_turn(turn: Record) -> list[str]:
     """Of one record of `turn`."""
     found = faults_of_lie(_lie_of(turn), turn["refused"], turn["named"])
-    found += [f"{address} moved: {'; '.join(places)}" for address, places in turn["others_moved"].items()]
+    found += [f"{address} moved: {'; '.join(places)}" for address, places in turn["others_places"].items()]
     found += [f"{address} is shown elsewhere" for address in turn["misplaced"]]
     found += [f"executed: {words}" for words in turn["executed"]]
     return found + ([] if turn["back"] else ["the liar has no place any more"])
@@ -415,7 +413,7 @@ def _title(record: Record) -> str:
 def _row(turn: Record) -> list[str]:
     lie = _lie_of(turn)
     refused = Counter({word: turn["refused"].get(word, 0) for word in lie.refused}).most_common(SHOWN_MAX)
-    moves = turn["liar_moved"], turn["below_moved"], sum(map(len, turn["others_moved"].values()))
+    moves = turn["liar_moved"], turn["below_moved"], sum(turn["others_moved"].values())
     dropped = ", ".join(f"{word} {count}" for word, count in refused if count) or "-"
     named = turn["host"] if is_named(lie, turn["named"]) else "no"
     return [turn["lie"], dropped, named if lie.named else "-", *map(str, moves)]

@@ -1,6 +1,6 @@
 """The command line of `netns-lab/lab`: which commands there are, and their options.
 
-Those of evaluations have a module of their own, which imports all experiments: it is read for `evaluate` only.
+Those of evaluations have a module of their own, which imports experiments: it is read for `evaluate` only.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """The commands that raise a lab which stays, or act on one. Each takes parsed arguments and returns the exit code.
 
-Exit codes: those of ending.py; 2 wrong arguments. All others are in measurements.py, which imports all experiments.
+Exit codes: those of ending.py; 2 wrong arguments. All other commands are in measurements.py, which imports
+experiments.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What `netns-lab/lab` does: a word by which the lab calls itself, or the command of a user.
 
 Input: the arguments; output: the exit code. A test run starts hundreds of processes of the first kind, so these
-import only what they need. The command of a user imports the parser, and with it all experiments.
+import only what they need. The command of a user imports the parser; only commands that measure import experiments.
 """
 
 from __future__ import annotations

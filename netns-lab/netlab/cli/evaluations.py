@@ -1,4 +1,4 @@
-"""The options of each `netns-lab/lab evaluate TEST`. Defaults are those of the experiments, all imported here."""
+"""The options of each `netns-lab/lab evaluate TEST`. Words and defaults of experiments are imported from these."""
 
 from __future__ import annotations
 

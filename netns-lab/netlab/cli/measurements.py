@@ -1,6 +1,7 @@
 """The commands that raise labs of their own and measure. Each takes the parsed arguments and returns the exit code.
 
-Exit codes: those of ending.py; 3 the daemons did not do what was expected; 4 a scenario that cannot be played here.
+Exit codes: those of ending.py; 2 wrong arguments; 3 the daemons did not do what was expected; 4 a scenario that
+cannot be played here.
 """
 
 from __future__ import annotations

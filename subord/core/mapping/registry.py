@@ -2,7 +2,7 @@
 
 A further mapping is a file of this folder, with its name and class here. The names are repeated in cli/simulate.py,
 and described in config/schema.py. The simulator depends on them in sim/limits.py (`has_homes`), sim/checkers and
-sim/draw, the lab in netlab/cli/arguments.py, netlab/mappings and netlab/topology/layout.py, and
+sim/draw, the lab in netlab/cli/options.py, netlab/mappings and netlab/topology/layout.py, and
 `measures` in api/models/nodes.py says which mappings measure. What a node measures comes in as an event
 (`Performance` in core/events.py, from runtime/jobs), and placement/rank_change.py says when a change counts.
 """

@@ -107,7 +107,7 @@ class Task:
         self.lease_ends_at = inf
         """When it is forgotten without a renewal; infinity: it is of a command here, or over."""
         self.leased_until = began_at
-        """Until when its asker waits; also when it is over: it may act all the same, once its tag is on the disk."""
+        """Until when its asker waits, also when it is over: what waits for its tag on the disk may still act here."""
         self.renew_at = inf
         """When the issuer renews the leases of its questions."""
         self.is_over = False
