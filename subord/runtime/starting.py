@@ -31,6 +31,6 @@ class Handover(NamedTuple):
 
 def start_programs_without_lock() -> None:
     """From now on no start of a program holds up the threads of this process until the program has been read, which
-    may hang. Python before 3.11.4 keeps its global lock during vfork(2); the manual of subprocess names this switch."""
+    may hang. Python before 3.11.4 keeps its global lock during vfork(2). The manual of subprocess has this switch."""
     if sys.version_info < (3, 11, 4):
         setattr(subprocess, "_USE_VFORK", False)  # noqa: B010 - unknown to the types
