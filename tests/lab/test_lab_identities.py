@@ -69,6 +69,7 @@ def test_all_nodes_know_the_same_keys_and_they_survive_a_restart(lab: Lab) -> No
     before = identities(lab, 1)
     assert before == identities(lab, 5) == identities(lab, 8)
     lab.kill(3, 15)
+    lab.wait(lambda cluster: cluster.nodes[lab.address(3)].exited, WAIT_S_MAX)
     until(lambda: lab.address(3) not in up(lab, 1), "it has left")
     lab.start_and_wait(3)
     until(lambda: lab.address(3) in up(lab, 1), "it is back")
