@@ -21,11 +21,9 @@ if TYPE_CHECKING:
     from xdist.workermanage import WorkerController
 
 COMPUTING = (
-    "cli",
     "core",
     "sim",
     "fuzz",
-    "sealing",
     "transcripts",
     "test_async.py",
     "test_machines_campaign.py",
