@@ -55,11 +55,13 @@ qconf -Aq queue
 def filtered(root: Path) -> Iterator[Machine]:
     """Booted from this root, with a group of cgroup v2 of its own: two machines in one group would have each other's
     filters."""
-    mounts = (line.split() for line in Path("/proc/self/mountinfo").read_text().splitlines())
-    tops = [words[4] for words in mounts if words[words.index("-") + 1] == "cgroup2"]
-    if not tops:
+    mounts = [line.split() for line in Path("/proc/self/mountinfo").read_text().splitlines()]
+    tops = {Path(words[4]): words[words.index("-") + 1] for words in mounts}
+    unified = [top for top, kind in tops.items() if kind == "cgroup2"]
+    if not unified:
         impossible("no cgroup v2 here, so IPAddressDeny has no effect in a machine")
-    group = Path(tops[0]) / f"subord-{root.parent.parent.name}-{root.parent.name}"
+    name = f"subord-{root.parent.parent.name}-{root.parent.name}"
+    group = unified[0] / name
     group.mkdir()
     try:
         machine = Machine(root, ["sh", "-c", ENTER, "enter", str(group), "--", "env", UNIFIED], FIREWALL)
@@ -68,7 +70,8 @@ def filtered(root: Path) -> Iterator[Machine]:
         finally:
             machine.close()
     finally:
-        until(partial(is_gone, group), f"{group} is removed")
+        for top in (top for top, kind in tops.items() if kind.startswith("cgroup")):  # nspawn makes it elsewhere, too
+            until(partial(is_gone, top / name), f"{top / name} is removed")
 
 
 def missing() -> list[str]:
