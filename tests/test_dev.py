@@ -15,11 +15,13 @@ import pytest
 TOP = Path(__file__).parents[1]
 FAKE_PYTHON = """#!/bin/sh
 # Makes environments whose Python and tools only write down what they are told.
-TOOLS="mkdocs ruff mypy lint-imports uv"
+TOOLS="mkdocs ruff mypy lint-imports uv pip"
 case "$*" in
   "-m venv "*) mkdir -p "$3/bin"; for each in python subord $TOOLS; do cp "$0" "$3/bin/$each"; done ;;
   --version) echo "Python 3.13.9" ;;
   -c*) ;;
+  "config list") if [ -n "$PIP_NO_INDEX" ]; then echo ":env:.no-index='$PIP_NO_INDEX'"; seq 20000; fi ;;
+  "config get "*) exit 1 ;;
   "-m pytest -n"*) echo "$(basename "$0") $*" >> "$TOLD"; echo "$TMPDIR" > "$TOLD.in" ;;
   *) echo "$(basename "$0") $*${PYTHONDONTWRITEBYTECODE:+, and compiles each time}" >> "$TOLD" ;;
 esac
@@ -82,6 +84,10 @@ def test_pip_installs_where_uv_cannot(project: Path, typed: Typed, failing: str)
         f"{PIP} --constraint constraints.txt --editable .[lab]",
         "python netns-lab/lab demo",
     ]
+
+
+def test_uv_is_not_asked_where_pip_may_ask_no_index(typed: Typed) -> None:
+    assert typed("demo", PIP_NO_INDEX="1")[0] == f"{PIP} --constraint constraints.txt --editable .[lab]"
 
 
 def test_another_python_may_be_given(project: Path, typed: Typed) -> None:
